@@ -22,8 +22,8 @@ use tollgate_document::doc::Value;
 use tollgate_document::source::list::{self, DocumentObject};
 use tollgate_document::source::{Document, DocumentError, InputError, LineIndex, documents, markdown, shape};
 use tollgate_engine::engine::{
-    Attributes, ClaimLocations, ClaimsInFiles, Diagnostic, Engine, FileNamespaces, NamespaceLabelLookup as _,
-    Verdict,
+    Attributes, ClaimLocations, ClaimsInFiles, Diagnostic, Engine, LoadedNamespaces,
+    NamespaceLabelLookup as _, Verdict,
 };
 use tollgate_engine::policy::{self, PolicyError};
 use tollgate_engine::rules::input::kind_list_duplicate_key_finding;
@@ -78,7 +78,7 @@ impl TextSource {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextChecker<'r> {
     pub(super) engine: &'r Engine,
-    pub(super) namespaces: Option<&'r FileNamespaces>,
+    pub(super) namespaces: Option<&'r LoadedNamespaces>,
     /// The claims that are checked in the same run.
     pub(super) claims: Option<&'r ClaimLocations>,
     /// The names of the engine's profiles.
@@ -135,13 +135,13 @@ impl TextChecker<'_> {
 
     /// Reads the Namespace objects in the text itself, if no namespaces were given and the text uses `adminAccess`,
     /// which is allowed only in namespaces with a certain label.
-    fn own_namespaces_if_admin_access_used(&self, text: &str) -> Option<FileNamespaces> {
+    fn own_namespaces_if_admin_access_used(&self, text: &str) -> Option<LoadedNamespaces> {
         (self.namespaces.is_none() && text.contains("adminAccess"))
             .then(|| namespaces::from_text(text))
             .flatten()
     }
 
-    fn validate(&self, file: &str, object: Value<'_>, own: Option<&FileNamespaces>) -> Verdict {
+    fn validate(&self, file: &str, object: Value<'_>, own: Option<&LoadedNamespaces>) -> Verdict {
         let namespace = object.get("metadata").get("namespace").str();
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let known = self.namespaces.or(own);
@@ -160,7 +160,7 @@ struct TextCheckState<'r> {
     known: &'r mut KnownFindings,
     suppressions: Suppressions,
     source: TextSource,
-    own_namespaces: Option<FileNamespaces>,
+    own_namespaces: Option<LoadedNamespaces>,
     /// The errors of all policies in the text, with the index of their document; found on first use.
     policy_errors: Option<Vec<(usize, PolicyError)>>,
     emit: &'r mut dyn FnMut(&DocumentResult<'_>),

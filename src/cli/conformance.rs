@@ -139,7 +139,8 @@ impl Arguments {
         Err(Failure::Usage(message.to_owned()))
     }
 
-    /// Reads the labels of `--namespace`, as JSON. Whether an API server accepts `adminAccess` depends on them.
+    /// Reads the labels of `--namespace`, as JSON; `{}`, with a note, if the user may not read the namespace. Whether
+    /// an API server accepts `adminAccess` depends on them.
     fn namespace_labels_or_empty_if_forbidden(
         &self,
         asked: &ConnectedServer,

@@ -432,7 +432,7 @@ impl Drain {
             }),
             notes,
             ignore_preflight_errors: self.run.ignore_preflight_errors,
-            release_problems: problems_of_kubernetes_release(asked),
+            kubernetes_release_problems: problems_of_kubernetes_release(asked),
             next,
             cluster_flags: same_cluster_flags(&self.given, asked.endpoint().context.as_deref()),
         })
@@ -472,7 +472,7 @@ impl Undrain {
             lock: Some(lock_settings_with_holder_identity(asked, self.lock_namespace.clone(), None)),
             notes: RuleAnnotations::default(),
             ignore_preflight_errors: false,
-            release_problems: Vec::new(),
+            kubernetes_release_problems: Vec::new(),
             next: next.clone(),
             cluster_flags: same_cluster_flags(&self.given, asked.endpoint().context.as_deref()),
         };

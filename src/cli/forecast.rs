@@ -30,7 +30,7 @@ use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
 #[cfg(feature = "cluster")]
 use super::snapshot::WORKLOAD_KINDS;
 use super::state::{
-    self, DumpInventory, DumpOmissions, OmissionMessageSuffixes, StateObjects, missing_kinds_message,
+    self, DumpInventory, DumpOmissions, OmissionMessageSuffixes, StateObjects, format_missing_kinds,
 };
 #[cfg(feature = "cluster")]
 use crate::cluster::{
@@ -153,7 +153,7 @@ impl Arguments {
             report_omissions(inventory, self.state.assume_complete, is_limited, &mut tally, console);
         let source = StateSource::from_dump(&self.state.paths, &objects.inventory);
         let known = (&objects.state(), &source);
-        self.make_and_print_forecasts_and_check_limits(known, &profiles, &missing, &given, tally, console)
+        self.print_forecasts_and_check_limits(known, &profiles, &missing, &given, tally, console)
     }
 
     /// Reads the running cluster and reports the forecast for it.
@@ -170,7 +170,7 @@ impl Arguments {
             live::read_objects(asked, needed, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
         let tally = ExitCounts { unreadable: failures.len(), ..ExitCounts::default() };
         let known = (&objects.state(), &StateSource::from_cluster(asked));
-        self.make_and_print_forecasts_and_check_limits(known, &profiles, &failures, given, tally, console)
+        self.print_forecasts_and_check_limits(known, &profiles, &failures, given, tally, console)
     }
 
     /// Reports the forecast for changes in texts, each with its name, on a state that was already read.
@@ -185,7 +185,7 @@ impl Arguments {
     ) -> Result<ExitCounts, Failure> {
         let given = GivenDocuments::parse(texts)?;
         let known = (state, &StateSource::for_page_part());
-        self.make_and_print_forecasts_and_check_limits(
+        self.print_forecasts_and_check_limits(
             known,
             &[profile],
             missing,
@@ -196,7 +196,7 @@ impl Arguments {
     }
 
     /// Makes and prints the forecast for a state, once for each profile, and checks `--max`.
-    fn make_and_print_forecasts_and_check_limits(
+    fn print_forecasts_and_check_limits(
         &self,
         (state, source): (&State<'_>, &StateSource),
         profiles: &[&'static Profile],
@@ -216,7 +216,7 @@ impl Arguments {
             profile.why_allocation_may_differ().iter().for_each(|note| console.note(note));
             admission.print_refused(profile, console);
             if missing.is_empty()
-                && let Some(what) = missing_kinds_message(&report.forecast.missing)
+                && let Some(what) = format_missing_kinds(&report.forecast.missing)
             {
                 self.report_missing_kinds(&what, &mut tally, console);
             }

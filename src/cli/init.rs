@@ -74,7 +74,7 @@ impl Arguments {
             return Err(Failure::Usage(format!("{folder} is not a folder")));
         }
         let (existing, missing): (Vec<NewFile>, Vec<NewFile>) =
-            self.starter_files_including_existing().into_iter().partition(|file| self.file_exists(file));
+            self.starter_files().into_iter().partition(|file| self.file_exists(file));
         if !self.yes {
             for file in &missing {
                 console.write_sanitized_text(&format!("{}\n{}\n", file.path, indented(&file.text)))?;
@@ -96,8 +96,8 @@ impl Arguments {
         Ok(ExitCounts::default())
     }
 
-    /// Returns the files to create in this repository.
-    fn starter_files_including_existing(&self) -> Vec<NewFile> {
+    /// Returns the starter files for this repository, also those that exist already.
+    fn starter_files(&self) -> Vec<NewFile> {
         let own = |path, text, addition| NewFile { path, text: fill_in_template(text), addition };
         let settings = include_str!("init/tollgate.yaml").replace("KUBERNETES", &self.kubernetes_setting());
         let mut files = vec![own(".tollgate.yaml", &settings, None)];

@@ -250,9 +250,9 @@ impl Arguments {
     #[cfg(feature = "serve")]
     fn check_certificates(&self, bundle: Option<&[u8]>, here: &WebhookDestination) -> Result<(), Failure> {
         use super::clock;
-        use crate::server::{check_ca_bundle_has_unexpired_certificate, check_server_cert};
+        use crate::server::{check_ca_bundle_is_unexpired, check_server_cert};
         let Some(bundle) = bundle else { return Ok(()) };
-        check_ca_bundle_has_unexpired_certificate(bundle, clock::unix_seconds())
+        check_ca_bundle_is_unexpired(bundle, clock::unix_seconds())
             .map_err(|error| Failure::Input(format!("invalid CA bundle: {error:#}")))?;
         let Some(directory) = &self.cert_dir else { return Ok(()) };
         let (chain, key) = (read_pem(&directory.join("tls.crt"))?, read_pem(&directory.join("tls.key"))?);

@@ -24,7 +24,7 @@ use tollgate_document::source::list::{self, DocumentObject};
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::defaults::Edit;
 use tollgate_engine::engine::{
-    Attributes, Engine, FileNamespaces, LabelsIfKnown, NamespaceLabelLookup as _, Verdict, json_patch,
+    Attributes, Engine, LabelsIfKnown, LoadedNamespaces, NamespaceLabelLookup as _, Verdict, json_patch,
 };
 use tollgate_engine::rules::RuleSet;
 use tollgate_engine::rules::table::POLICY_LOOKUP;
@@ -110,7 +110,7 @@ impl Arguments {
 struct Mutator<'r> {
     arguments: &'r Arguments,
     engine: Engine,
-    namespaces: Option<FileNamespaces>,
+    namespaces: Option<LoadedNamespaces>,
     now: String,
     console: &'r mut Console,
     tally: ExitCounts,
@@ -252,7 +252,7 @@ impl Mutator<'_> {
 /// Returns the labels of the namespace that an object is in.
 fn namespace_labels<'d>(
     item: &DocumentObject<'_>,
-    namespaces: Option<&'d FileNamespaces>,
+    namespaces: Option<&'d LoadedNamespaces>,
 ) -> LabelsIfKnown<'d> {
     let namespace = item.typed_value().get("metadata").get("namespace").str();
     let namespace = if namespace.is_empty() { "default" } else { namespace };

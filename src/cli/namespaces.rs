@@ -8,19 +8,19 @@ use super::state;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::source::{Document, LineIndex, documents, list};
-use tollgate_engine::engine::FileNamespaces;
+use tollgate_engine::engine::LoadedNamespaces;
 
 /// Reads the Namespace objects of a file, in YAML or JSON, as documents or lists.
-pub(super) fn read_file(path: &Path) -> Result<FileNamespaces, Failure> {
+pub(super) fn read_file(path: &Path) -> Result<LoadedNamespaces, Failure> {
     let input = Input::File(path.to_owned());
     let text = files::read(&input, state::MAX_DUMP_BYTES)?;
     parse(&input.name(), &text).map_err(Failure::Input)
 }
 
 /// Parses the Namespace objects of a file; errors have their position.
-pub(super) fn parse(file: &str, text: &str) -> Result<FileNamespaces, String> {
+pub(super) fn parse(file: &str, text: &str) -> Result<LoadedNamespaces, String> {
     let lines = LineIndex::from_text(text);
-    let mut namespaces = FileNamespaces::new(true);
+    let mut namespaces = LoadedNamespaces::new(true);
     let (mut skipped, mut has_objects) = (0, false);
     for document in documents(text).with_max_size(usize::MAX) {
         let document = document.map_err(|fault| fault.input_error(file, &lines).to_string())?;
@@ -55,8 +55,8 @@ pub(super) fn parse(file: &str, text: &str) -> Result<FileNamespaces, String> {
 /// because they are reported elsewhere.
 pub(super) fn collect_from_readable_inputs<'i>(
     inputs: impl Iterator<Item = &'i Input>,
-) -> Option<FileNamespaces> {
-    let mut namespaces = FileNamespaces::new(false);
+) -> Option<LoadedNamespaces> {
+    let mut namespaces = LoadedNamespaces::new(false);
     for input in inputs.filter(|input| input.can_be_read_twice()) {
         let Ok(text) = files::read(input, DEFAULT_MAX_FILE_BYTES) else { continue };
         add_from_text(&mut namespaces, &text);
@@ -65,13 +65,13 @@ pub(super) fn collect_from_readable_inputs<'i>(
 }
 
 /// Collects the Namespace objects of a text; `None` if there are none.
-pub(super) fn from_text(text: &str) -> Option<FileNamespaces> {
-    let mut namespaces = FileNamespaces::new(false);
+pub(super) fn from_text(text: &str) -> Option<LoadedNamespaces> {
+    let mut namespaces = LoadedNamespaces::new(false);
     add_from_text(&mut namespaces, text);
     (!namespaces.is_empty()).then_some(namespaces)
 }
 
-fn add_from_text(namespaces: &mut FileNamespaces, text: &str) {
+fn add_from_text(namespaces: &mut LoadedNamespaces, text: &str) {
     if !text.contains("Namespace") {
         return;
     }

@@ -14,7 +14,7 @@ use super::console::Console;
 use super::outcome::Failure;
 use crate::files;
 pub(super) use inventory::{
-    DumpInventory, DumpOmissions, OmissionMessageSuffixes, join_with_or, missing_kinds_message,
+    DumpInventory, DumpOmissions, OmissionMessageSuffixes, format_missing_kinds, join_with_or,
     truncated_list_messages,
 };
 #[cfg(feature = "cluster")]

@@ -88,7 +88,7 @@ impl SkipCounts {
 
     /// Returns ` (2 with unsupported kinds, 1 empty)`; empty if all documents are of unsupported kinds, the usual
     /// meaning of "skipped".
-    pub(super) fn parenthesized_counts_unless_all_other_kind(&self) -> String {
+    pub(super) fn parenthesized_counts_if_notable(&self) -> String {
         if self.nonzero_counts().all(|(reason, _)| reason == SkipReason::OtherKind) {
             return String::new();
         }
@@ -122,13 +122,13 @@ mod tests {
     #[test]
     fn counts_are_shown_where_they_say_something() {
         let mut counts = SkipCounts::default();
-        assert_eq!(counts.parenthesized_counts_unless_all_other_kind(), "");
+        assert_eq!(counts.parenthesized_counts_if_notable(), "");
         counts.count_document(SkipReason::OtherKind);
-        assert_eq!(counts.parenthesized_counts_unless_all_other_kind(), "");
+        assert_eq!(counts.parenthesized_counts_if_notable(), "");
         counts.count_document(SkipReason::Empty);
         let mut all = counts;
         all.merge(&counts);
-        assert_eq!(all.parenthesized_counts_unless_all_other_kind(), " (2 with unsupported kinds, 2 empty)");
+        assert_eq!(all.parenthesized_counts_if_notable(), " (2 with unsupported kinds, 2 empty)");
         assert_eq!(serde_json::to_string(&all).expect("JSON"), r#"{"other-kind":2,"empty":2}"#);
     }
 }

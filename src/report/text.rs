@@ -334,7 +334,7 @@ pub(crate) fn message_with_help(diagnostic: &Diagnostic, separator: &str) -> Str
 /// 1.37); 2 audit findings, see -o json`.
 pub(super) fn summary_line(summary: &Summary, report: &ReportRenderer) -> String {
     let clean = summary.valid - summary.warned_documents;
-    let skipped = format!("skipped{}", summary.skipped_by.parenthesized_counts_unless_all_other_kind());
+    let skipped = format!("skipped{}", summary.skipped_by.parenthesized_counts_if_notable());
     let parts = counts_above_zero(&[
         (summary.invalid, "invalid"),
         (summary.unreadable, "unreadable"),

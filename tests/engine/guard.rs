@@ -17,7 +17,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tollgate_api::profile;
 use tollgate_document::doc;
-use tollgate_engine::engine::{Endpoint, Engine, FileNamespaces, LabelsIfKnown, admit};
+use tollgate_engine::engine::{Endpoint, Engine, LabelsIfKnown, LoadedNamespaces, admit};
 use tollgate_engine::policy::{PolicyFile, PolicySet};
 use tollgate_engine::rules::{RuleOrigin, RuleSet};
 
@@ -203,7 +203,7 @@ fn the_namespace_of_the_request_counts() {
                   spec: {match: {namespaceSelector: {matchLabels: {strict: 'yes'}}}, allow: []}}";
     let engine = engine(policy);
     let strict = doc::parse(r#"{"metadata":{"name":"strict","labels":{"strict":"yes"}}}"#).expect("JSON");
-    let mut namespaces = FileNamespaces::new(true);
+    let mut namespaces = LoadedNamespaces::new(true);
     namespaces.add(strict.root());
     let judged = |requested: &str, own: &str| {
         let tolerations = json!([{"key": "example.com/a", "operator": "Exists", "effect": "NoSchedule"}]);

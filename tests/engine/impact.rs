@@ -584,7 +584,7 @@ fn an_old_state_is_used_and_named() {
     let holey = move || {
         Some(impact::ClusterState {
             snapshot: std::sync::Arc::clone(&snapshot),
-            stale_seconds: Some(70),
+            age_seconds_if_stale: Some(70),
             unreadable_objects: 2,
         })
     };
@@ -603,7 +603,7 @@ fn an_old_state_is_used_and_named() {
     let watched = move || {
         Some(impact::ClusterState {
             snapshot: std::sync::Arc::clone(&known),
-            stale_seconds: Some(70),
+            age_seconds_if_stale: Some(70),
             unreadable_objects: 0,
         })
     };

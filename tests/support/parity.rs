@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tollgate::{Endpoint, Engine, FileNamespaces, PolicyFile, PolicySet, Profile, RuleSet, admit};
+use tollgate::{Endpoint, Engine, LoadedNamespaces, PolicyFile, PolicySet, Profile, RuleSet, admit};
 
 /// A time after the expiring entry has expired.
 pub(crate) const NOW: &str = "2026-06-01T00:00:00Z";
@@ -112,7 +112,7 @@ pub(crate) fn admitted(file: &str, reviews: &[String], endpoint: Endpoint) -> Ve
     let rules = RuleSet::parse(RULES).expect("rules");
     let engine = Engine::new(vec![Profile::named("kep-5055").expect("a profile")], rules);
     let engine = engine.with_policies(Arc::new(set));
-    let mut namespaces = FileNamespaces::new(true);
+    let mut namespaces = LoadedNamespaces::new(true);
     for (name, team) in [("ml-a", "ml"), ("ml-infra", "infra"), ("lab", "lab")] {
         let text = format!(r#"{{"metadata":{{"name":"{name}","labels":{{"team":"{team}"}}}}}}"#);
         namespaces.add(tollgate::parse_json(&text).expect("JSON").root());

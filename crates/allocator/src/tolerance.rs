@@ -6,7 +6,7 @@ use tollgate_api::view::{List, Taint, Toleration};
 
 /// True if the tolerations match every taint with the effect NoSchedule or NoExecute. Other effects do not
 /// prevent allocation.
-pub(crate) fn all_noschedule_and_noexecute_tolerated(
+pub(crate) fn all_blocking_taints_tolerated(
     taints: &[Taint<'_>],
     tolerations: List<'_, Toleration<'_>>,
 ) -> bool {

@@ -76,7 +76,7 @@ impl Unifier {
     }
 
     /// Counts a step; returns true if the limit is reached.
-    fn count_step_and_is_exhausted(&mut self) -> bool {
+    fn is_exhausted_after_counting_step(&mut self) -> bool {
         self.fuel = self.fuel.saturating_sub(1);
         self.fuel == 0
     }
@@ -96,7 +96,7 @@ impl Unifier {
 
     /// True if a value of type `from` is assignable to `to`. Binds parameters on the way, even if the result is false.
     fn unify_assignable_without_revert(&mut self, from: &Type, to: &Type) -> bool {
-        if self.count_step_and_is_exhausted() {
+        if self.is_exhausted_after_counting_step() {
             return true;
         }
         if let Type::Param(id) = to {
@@ -157,7 +157,7 @@ impl Unifier {
 
     /// True if a parameter occurs in a type, so that binding it would make the type contain itself.
     fn occurs(&mut self, id: u32, within: &Type) -> bool {
-        if self.count_step_and_is_exhausted() {
+        if self.is_exhausted_after_counting_step() {
             return true;
         }
         match within {
@@ -174,7 +174,7 @@ impl Unifier {
 
     /// The type with bound parameters replaced, and free ones by `free` if given.
     fn substitute(&mut self, found: &Type, free: Option<&Type>) -> Type {
-        if self.count_step_and_is_exhausted() {
+        if self.is_exhausted_after_counting_step() {
             return Type::Dyn;
         }
         match found {

@@ -50,7 +50,8 @@ impl Cluster {
         ObjectWatch::start(&self.with_timing(timing), &POLICY_KINDS, &[], &whole, ROLE_FOLDER)
     }
 
-    /// The kinds of policies that are installed and not being deleted. Must not be called on the cluster's thread.
+    /// The kinds of policies whose objects can be created: installed and not being deleted. Must not be called on the
+    /// cluster's thread.
     pub fn creatable_policy_kinds(&self) -> Result<Vec<ListedKind>, ApiError> {
         let path = format!("/apis/{POLICY_GROUP}/{POLICY_VERSION}");
         self.block_on_request(|client| async move {

@@ -107,7 +107,7 @@ impl StateWatch {
         }
         Some(ClusterState {
             snapshot: self.0.lock().clone(),
-            stale_seconds: oldest.map(|age| age.as_secs()),
+            age_seconds_if_stale: oldest.map(|age| age.as_secs()),
             unreadable_objects: unreadable,
         })
     }

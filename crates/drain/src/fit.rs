@@ -256,8 +256,8 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     }
 }
 
-/// Removes from `misfits` the movers that stay in the plan for another simulation: all that may still fit, if others
-/// can never fit; otherwise the first half.
+/// Keeps those of `misfits` that can never fit; if all may still fit, the second half. The others stay in the plan for
+/// another simulation.
 fn retain_hopeless_misfits_or_half(misfits: &mut Vec<UnfittingMover>) {
     if misfits.iter().any(|misfit| !misfit.may_fit) {
         misfits.retain(|misfit| !misfit.may_fit);

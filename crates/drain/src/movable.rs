@@ -38,10 +38,10 @@ impl<'d> MoveChecks<'_, 'd> {
             .or_else(|| check_ended_or_unbound(object))
             .or_else(|| claims().find_map(check_pod_group_claim))
             .or_else(|| claims().find_map(|held| self.check_claim_used_by_name(held)))
-            .or_else(|| claims().find_map(|held| self.check_replacement_tolerates_drain(object, held)))
+            .or_else(|| claims().find_map(|held| self.check_drain_taint_tolerated(object, held)))
             .or_else(|| check_daemon_set(object, options))
             .or_else(|| check_no_controller(object, options))
-            .or_else(|| self.check_budgets_never_allow_eviction(object, budgets))
+            .or_else(|| self.check_blocking_budgets(object, budgets))
             .or_else(|| check_do_not_disrupt(object, options))
             .or_else(|| check_empty_dir_on_disk(object, options))
     }
@@ -77,7 +77,7 @@ impl<'d> MoveChecks<'_, 'd> {
 
     /// The reason to stay for a pod with a toleration, in its claim or in the template of the next claim, that lets the
     /// replacement use the drained devices again. A pod without a controller has no replacement.
-    fn check_replacement_tolerates_drain(
+    fn check_drain_taint_tolerated(
         &self,
         pod: StoredObject<'d>,
         held: &ClaimWithPods<'d>,
@@ -124,11 +124,7 @@ impl<'d> MoveChecks<'_, 'd> {
     }
 
     /// Returns the reason to stay for a pod that several PDBs select, or whose PDB never allows an eviction.
-    fn check_budgets_never_allow_eviction(
-        &self,
-        pod: StoredObject<'d>,
-        budgets: &[usize],
-    ) -> Option<StayExplanation> {
+    fn check_blocking_budgets(&self, pod: StoredObject<'d>, budgets: &[usize]) -> Option<StayExplanation> {
         let budgets: Vec<&Budget> = budgets.iter().filter_map(|index| self.budgets.get(*index)).collect();
         let namespace = pod.namespace();
         if let [one, .., last] = budgets.as_slice() {

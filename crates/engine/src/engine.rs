@@ -28,7 +28,7 @@ pub use cluster::ClusterSource;
 pub use fill::{Mutation, json_patch};
 pub use identify::{TypeClassification, classify_type};
 pub use memory::memory_bytes_for_body;
-pub use namespaces::{FileNamespaces, NamespaceLabelLookup, OwnedLabels};
+pub use namespaces::{LoadedNamespaces, NamespaceLabelLookup, OwnedLabels};
 pub use prepare::DecodedObject;
 pub use response::{bad_request_response, respond};
 pub use verdict::Verdict;

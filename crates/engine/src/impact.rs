@@ -188,7 +188,7 @@ pub struct ClusterState {
     /// The objects of the cluster.
     pub snapshot: Arc<Snapshot>,
     /// Age of the state in seconds if a watch is lost; `None` if it is current.
-    pub stale_seconds: Option<u64>,
+    pub age_seconds_if_stale: Option<u64>,
     /// Number of objects that could not be read, so that all numbers may be too low.
     pub unreadable_objects: usize,
 }
@@ -197,7 +197,7 @@ impl ClusterState {
     /// Returns why the state is not fully reliable, such as ` (as of 70 s ago)` or ` (1 object unreadable)`; empty if
     /// it is. Short, because `kubectl` shows 120 characters of a warning well.
     pub fn caveat(&self) -> String {
-        let age = self.stale_seconds.map(|seconds| format!("as of {seconds} s ago"));
+        let age = self.age_seconds_if_stale.map(|seconds| format!("as of {seconds} s ago"));
         let objects = count_with_noun(self.unreadable_objects, "object");
         let unreadable = (self.unreadable_objects > 0).then(|| format!("{objects} unreadable"));
         let both: Vec<String> = age.into_iter().chain(unreadable).collect();

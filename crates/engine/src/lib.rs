@@ -42,7 +42,7 @@ pub use admission::{
     Attributes, ClaimLocations, ClaimsInFiles, LabelsIfKnown, Now, Operation, ResourceClasses,
 };
 pub use engine::{
-    Diagnostic, Endpoint, Engine, FileNamespaces, Mutation, NamespaceLabelLookup, Verdict, admit,
+    Diagnostic, Endpoint, Engine, LoadedNamespaces, Mutation, NamespaceLabelLookup, Verdict, admit,
 };
 pub use impact::{
     ClusterState, Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, RuleCondition, Snapshot,

@@ -188,7 +188,7 @@ pub fn report_devices_cached<'d>(
     let mut single_node = SingleNodeFinder { nodes: &nodes, last: None };
     let candidates = inventory.published_devices().map(|published| published.candidate);
     let classes_of_devices =
-        memory.classes_of_devices_evicting_others(&classes, &profile.selectors, candidates);
+        memory.classes_of_devices_dropping_other_entries(&classes, &profile.selectors, candidates);
     for (published, (classes, class_errors)) in inventory.published_devices().zip(classes_of_devices) {
         if newest.get(&published.key()).is_some_and(|newest| published.pool_generation() < *newest) {
             continue;

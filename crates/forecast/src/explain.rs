@@ -81,7 +81,7 @@ impl<'p> Simulation<'_, 'p> {
             let explanation = if let Some((_, explanation)) = twin {
                 explanation.clone()
             } else {
-                let explanation = self.describe_availability_of_requested_devices(pod);
+                let explanation = self.describe_requested_device_supply(pod);
                 known.push((pod, explanation.clone()));
                 explanation
             };
@@ -92,7 +92,7 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// Describes the devices of each class that the pod requests; `None` if it requests no devices.
-    fn describe_availability_of_requested_devices(&mut self, pod: PodIndex) -> Option<String> {
+    fn describe_requested_device_supply(&mut self, pod: PodIndex) -> Option<String> {
         let plan = self.plan;
         let entry = plan.tables.pods.get(pod)?;
         let claims = self.read_pod_claims(pod, entry).ok()?;

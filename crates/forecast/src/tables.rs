@@ -121,7 +121,7 @@ pub(crate) struct PodAndClaimTables<'d> {
 }
 
 impl<'d> PodAndClaimTables<'d> {
-    /// Adds the spec of a claim or template.
+    /// Returns the spec of a claim or template with its number. Equal specs have the same number.
     pub(crate) fn intern_claim_spec(
         &mut self,
         version: Version,
@@ -139,7 +139,7 @@ impl<'d> PodAndClaimTables<'d> {
         next
     }
 
-    /// Index of the claim with this name, which need not exist yet.
+    /// Index of the claim with this name, which is added if it does not exist yet.
     pub(crate) fn find_or_add_claim(&mut self, namespace: &'d str, name: &'d str) -> ClaimIndex {
         let next = self.claims.len();
         let claim = *self.claims_by_name.entry((namespace, name)).or_insert(next);

@@ -56,7 +56,7 @@ pub struct HtmlPage<'a> {
 }
 
 impl HtmlPage<'_> {
-    /// The HTML text of the whole page.
+    /// The HTML text of the whole page; only its lead and body if it is a part of another page.
     pub fn render_page_or_part(self) -> String {
         if self.page.is_part {
             return html! { p.lead { (self.lead) } (self.body) }.into_string();

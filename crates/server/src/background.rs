@@ -1,4 +1,4 @@
-//! Background tasks that are reported in `/readyz` and `/metrics`, and the source of namespace labels.
+//! Background tasks that are reported in `/readyz` and `/metrics`, and the cache of namespace labels.
 //!
 //! The server does not know what the tasks do (a registration, a watch of a cluster); the caller attaches them. None of
 //! them is called during a request, except to fetch the labels of a namespace that is not cached.
@@ -59,7 +59,7 @@ pub trait NamespaceLabelCache: std::fmt::Debug + Send + Sync {
     fn cached_labels(&self, namespace: &str) -> NamespaceLabelsResult;
     /// How many seconds ago the cache was current, if it may be out of date; `None` if it is current, or
     /// if nothing was listed yet.
-    fn staleness_seconds(&self) -> Option<u64>;
+    fn age_seconds_if_stale(&self) -> Option<u64>;
     /// Fetches the labels of a namespace that is not cached.
     fn fetch(&self, namespace: &str) -> LabelsFuture;
 }

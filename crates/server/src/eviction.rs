@@ -25,9 +25,8 @@ pub(super) struct ConnectionEvictionCandidate {
 }
 
 impl ConnectionEvictionCandidate {
-    /// The group of connections that this one belongs to: those from the same address that have, or have not, received
-    /// a request. Connections of the largest group are closed first, so that silent connections do not displace those
-    /// in use, and connections in use do not displace new ones.
+    /// Connections that are equal in both form a group. Connections of the largest group are closed first, so that
+    /// silent connections do not displace those in use, and connections in use do not displace new ones.
     fn address_and_has_served(&self) -> (IpAddr, bool) {
         (self.address, self.has_served)
     }

@@ -115,10 +115,10 @@ pub(super) async fn handle_review(
         Err(not_checked) => Err(not_checked),
     };
     let response = match answer {
-        Ok(bytes) | Err(UnevaluatedResponse::Denied(bytes)) => {
+        Ok(bytes) | Err(ResponseWithoutEvaluation::Denied(bytes)) => {
             reserve_and_build_response(&request, &shared, bytes)
         }
-        Err(UnevaluatedResponse::Failed(fault)) => Err(fault),
+        Err(ResponseWithoutEvaluation::Failed(fault)) => Err(fault),
     };
     match response {
         Ok(response) => {
@@ -143,17 +143,17 @@ struct RequestTimes {
     received: Instant,
 }
 
-/// The reason why the engine did not check a request.
-enum UnevaluatedResponse {
+/// The response to a request that the engine did not check.
+enum ResponseWithoutEvaluation {
     /// The request is denied with this AdmissionReview response.
     Denied(Vec<u8>),
     /// The request fails with this error response.
     Failed(HttpError),
 }
 
-impl From<HttpError> for UnevaluatedResponse {
-    fn from(fault: HttpError) -> UnevaluatedResponse {
-        UnevaluatedResponse::Failed(fault)
+impl From<HttpError> for ResponseWithoutEvaluation {
+    fn from(fault: HttpError) -> ResponseWithoutEvaluation {
+        ResponseWithoutEvaluation::Failed(fault)
     }
 }
 
@@ -170,7 +170,7 @@ async fn receive_review<'g>(
     shared: &'g SharedState,
     endpoint: Endpoint,
     started: Instant,
-) -> Result<ReceivedReview<'g>, UnevaluatedResponse> {
+) -> Result<ReceivedReview<'g>, ResponseWithoutEvaluation> {
     check_method_and_content_headers(request).map_err(|fault| fault.with_unread_body_if_any(request))?;
     let limits = BodyLimits {
         max_bytes: shared.limits.max_body,
@@ -201,7 +201,7 @@ async fn answer_review(
     endpoint: Endpoint,
     body: &[u8],
     times: RequestTimes,
-) -> Result<Vec<u8>, UnevaluatedResponse> {
+) -> Result<Vec<u8>, ResponseWithoutEvaluation> {
     let stopped = |stop| answer_step_error(stop, body, endpoint, shared);
     let config = shared.config.current();
     let text = decode_review_text_like_go(body);
@@ -311,10 +311,10 @@ fn too_large_message(shared: &SharedState) -> String {
 
 /// Denies a review that is too large to be checked, whatever the failure policy of the webhook: padding an object must
 /// not get a denied taint past the policies. The mutating endpoint has nothing to add.
-fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> UnevaluatedResponse {
+fn deny_too_large(head: &[u8], endpoint: Endpoint, shared: &SharedState) -> ResponseWithoutEvaluation {
     let message = too_large_message(shared);
     match try_deny_unchecked(head, endpoint, shared, &message) {
-        Some(denied) => UnevaluatedResponse::Denied(denied),
+        Some(denied) => ResponseWithoutEvaluation::Denied(denied),
         None => HttpError::new(413, "RequestEntityTooLarge", message).into(),
     }
 }
@@ -375,7 +375,7 @@ impl NamespaceLabelLookup for RequestNamespaceLabels<'_> {
         }
     }
 
-    fn stale_seconds(&self) -> Option<u64> {
+    fn age_seconds_if_stale(&self) -> Option<u64> {
         match self {
             RequestNamespaceLabels::File(_) => None,
             RequestNamespaceLabels::Cluster { age, .. } => *age,
@@ -406,7 +406,7 @@ async fn look_up_or_fetch_namespace_labels<'c>(
         },
         labels => labels,
     };
-    RequestNamespaceLabels::Cluster { labels, age: source.staleness_seconds() }
+    RequestNamespaceLabels::Cluster { labels, age: source.age_seconds_if_stale() }
 }
 
 /// Why a step of answering a review failed: the review cannot be read, or the step panicked.
@@ -431,14 +431,16 @@ fn answer_step_error(
     body: &[u8],
     endpoint: Endpoint,
     shared: &SharedState,
-) -> UnevaluatedResponse {
+) -> ResponseWithoutEvaluation {
     match stop {
         StepError::Unreadable(BadReview { detail, is_too_dense, .. }) => {
             // An API server sends no review that cannot be parsed, unless a user crafted it.
             let is_hostile = body.len() > DENY_UNREADABLE_ABOVE || is_too_dense;
             let denied = is_hostile.then(|| try_deny_unchecked(body, endpoint, shared, &detail)).flatten();
-            denied
-                .map_or_else(|| HttpError::new(400, "BadRequest", detail).into(), UnevaluatedResponse::Denied)
+            denied.map_or_else(
+                || HttpError::new(400, "BadRequest", detail).into(),
+                ResponseWithoutEvaluation::Denied,
+            )
         }
         StepError::Panic => {
             shared.metrics.panics.inc();

@@ -37,7 +37,7 @@ pub use self_signed::SelfSignedCerts;
 pub use settings::RespondFn;
 pub use settings::{CertificateSettings, Limits, Settings};
 pub use tls::TlsVersions;
-pub use trust::{check_ca_bundle_has_unexpired_certificate, check_server_cert};
+pub use trust::{check_ca_bundle_is_unexpired, check_server_cert};
 pub use watch::ReloadTrigger;
 
 use std::net::{SocketAddr, TcpListener};

@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use super::background::NamespaceLabelCache;
 use super::clock;
 use super::metrics::Metrics;
-use tollgate_engine::engine::{Engine, FileNamespaces, LabelsIfKnown, NamespaceLabelLookup as _};
+use tollgate_engine::engine::{Engine, LabelsIfKnown, LoadedNamespaces, NamespaceLabelLookup as _};
 
 /// Warning if [`ServingConfig::policies_lack_label_source`] is true: policies need namespace labels that are not
 /// available.
@@ -27,7 +27,7 @@ pub struct ServingConfig {
     /// Profiles, rules and policies.
     pub engine: Engine,
     /// Namespaces loaded from a file.
-    pub namespaces: Option<Arc<FileNamespaces>>,
+    pub namespaces: Option<Arc<LoadedNamespaces>>,
     /// Policies of some source are not known yet. Requests fail with an error, because what those policies deny must
     /// not be admitted.
     pub awaits_policies: bool,

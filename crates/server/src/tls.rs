@@ -137,7 +137,7 @@ impl ClientVerifier {
     }
 
     /// True if a name of the certificate is listed, or no names are.
-    fn has_listed_name_if_any_listed(&self, certificate: &CertificateDer<'_>) -> bool {
+    fn is_name_allowed(&self, certificate: &CertificateDer<'_>) -> bool {
         if self.names.is_empty() {
             return true;
         }
@@ -176,7 +176,7 @@ impl ClientCertVerifier for ClientVerifier {
         let verifier = Option::clone(&self.verifier.load());
         let verifier = verifier.ok_or_else(|| rustls::Error::General("no client CA yet".to_owned()))?;
         let verified = verifier.verify_client_cert(end_entity, intermediates, now)?;
-        if self.has_listed_name_if_any_listed(end_entity) {
+        if self.is_name_allowed(end_entity) {
             Ok(verified)
         } else {
             Err(rustls::Error::InvalidCertificate(rustls::CertificateError::ApplicationVerificationFailure))

@@ -17,7 +17,7 @@ use super::self_signed::dns_or_ip_name_text;
 use super::tls::{crypto_provider, parse_certificates};
 
 /// Checks that the text is a CA bundle: PEM certificates, of which at least one has not expired.
-pub fn check_ca_bundle_has_unexpired_certificate(bundle: &[u8], now: i64) -> anyhow::Result<()> {
+pub fn check_ca_bundle_is_unexpired(bundle: &[u8], now: i64) -> anyhow::Result<()> {
     let mut latest = i64::MIN;
     for certificate in parse_certificates(bundle)? {
         let (_, parsed) = X509Certificate::from_der(&certificate).context("cannot parse a certificate")?;
@@ -93,7 +93,7 @@ fn certificate_names_for_error_message(certificate: &CertificateDer<'_>) -> anyh
 
 #[cfg(test)]
 mod tests {
-    use super::{check_ca_bundle_has_unexpired_certificate, check_server_cert};
+    use super::{check_ca_bundle_is_unexpired, check_server_cert};
     use crate::self_signed::SelfSignedCerts;
 
     const NOW: i64 = 1_800_000_000;
@@ -135,10 +135,10 @@ mod tests {
     #[test]
     fn a_bundle_has_a_certificate_that_is_valid() {
         let ours = made(&["a"]).ca_bundle();
-        assert!(check_ca_bundle_has_unexpired_certificate(ours.as_bytes(), NOW).is_ok());
-        assert!(check_ca_bundle_has_unexpired_certificate(ours.as_bytes(), NOW + 3 * YEAR).is_err());
+        assert!(check_ca_bundle_is_unexpired(ours.as_bytes(), NOW).is_ok());
+        assert!(check_ca_bundle_is_unexpired(ours.as_bytes(), NOW + 3 * YEAR).is_err());
         for text in ["", "CA", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            assert!(check_ca_bundle_has_unexpired_certificate(text.as_bytes(), NOW).is_err(), "{text}");
+            assert!(check_ca_bundle_is_unexpired(text.as_bytes(), NOW).is_err(), "{text}");
         }
     }
 }

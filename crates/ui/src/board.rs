@@ -103,7 +103,7 @@ struct ChangedCard<'a> {
 }
 
 impl LivePageStore {
-    /// A board that shows nothing yet.
+    /// A store without content.
     pub fn new(facts: PageFacts) -> LivePageStore {
         LivePageStore { facts, shown: Mutex::default(), revision: watch::Sender::new(0) }
     }

@@ -13,7 +13,9 @@ use crate::report::DocumentResult;
 use tollgate_api::profile::{LiveServer, Profile};
 use tollgate_document::field::Path;
 use tollgate_document::source::{InputError, LineIndex, documents, list};
-use tollgate_engine::engine::{FileNamespaces, NamespaceLabelLookup as _, TypeClassification, classify_type};
+use tollgate_engine::engine::{
+    LoadedNamespaces, NamespaceLabelLookup as _, TypeClassification, classify_type,
+};
 use tollgate_engine::impact::{DetailsToStore, Snapshot};
 use tollgate_forecast::ObjectKind;
 
@@ -111,7 +113,7 @@ pub(super) fn audit_dump(
             }
         }
     }
-    let is_known = |name| namespaces.iter().flat_map(FileNamespaces::names).any(|known| known == name);
+    let is_known = |name| namespaces.iter().flat_map(LoadedNamespaces::names).any(|known| known == name);
     if let Some(name) = run.namespace.filter(|name| judged > 0 && included == 0 && !is_known(*name)) {
         let what = format!("the dump contains no objects in namespace {name}");
         console.error(&what);
@@ -183,8 +185,8 @@ fn read_devices_and_taint_rules(texts: &[(String, String)]) -> Snapshot {
 }
 
 /// Reads the Namespace objects of a dump; `None` if it has none, because labels of namespaces are unknown then.
-pub(in crate::cli) fn read_namespaces(texts: &[(String, String)]) -> Option<FileNamespaces> {
-    let mut namespaces = FileNamespaces::new(true);
+pub(in crate::cli) fn read_namespaces(texts: &[(String, String)]) -> Option<LoadedNamespaces> {
+    let mut namespaces = LoadedNamespaces::new(true);
     for (_, text) in texts.iter().filter(|(_, text)| text.contains("Namespace")) {
         for document in documents(text).with_max_size(usize::MAX).flatten() {
             for item in list::objects(document.doc.root()) {

@@ -20,7 +20,7 @@ use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::{self, Value};
 use tollgate_document::source::list;
-use tollgate_engine::engine::{FileNamespaces, NamespaceLabelLookup as _};
+use tollgate_engine::engine::{LoadedNamespaces, NamespaceLabelLookup as _};
 use tollgate_engine::impact::SnapshotKind;
 
 /// Maximum number of keys and values kept of all Namespace objects: enough for 50,000 namespaces with ten labels
@@ -157,8 +157,8 @@ fn read_namespaces(
     objects: &mut ClusterLister<'_>,
     unchecked: &mut Option<String>,
     console: &mut Console,
-) -> Option<FileNamespaces> {
-    let mut namespaces = FileNamespaces::new(true);
+) -> Option<LoadedNamespaces> {
+    let mut namespaces = LoadedNamespaces::new(true);
     if let Some(name) = run.namespace {
         return match asked.cluster.get_cluster_scoped_object(&NAMESPACES, name) {
             Ok(text) => {

@@ -17,7 +17,7 @@ use crate::config::{
 };
 use tollgate_api::profile::GateChoice;
 use tollgate_document::source::{InputError, LineIndex};
-use tollgate_engine::engine::{Engine, FileNamespaces};
+use tollgate_engine::engine::{Engine, LoadedNamespaces};
 
 /// The settings for files under one configuration: the flags, and the values of the configuration file where no
 /// flag is set.
@@ -92,7 +92,7 @@ pub(in super::super) struct ConfiguredEngine {
     pub(in super::super) engine: Engine,
     profiles: Vec<&'static str>,
     /// The namespaces in the file of `--namespaces` or of the configuration; `None` if neither is set.
-    pub(in super::super) namespaces: Option<FileNamespaces>,
+    pub(in super::super) namespaces: Option<LoadedNamespaces>,
 }
 
 impl ConfiguredEngine {
@@ -113,7 +113,7 @@ impl ConfiguredEngine {
     /// the inputs, used if policies need labels and no file has them.
     pub(in super::super) fn checker<'r>(
         &'r self,
-        found: Option<&'r FileNamespaces>,
+        found: Option<&'r LoadedNamespaces>,
         now: &'r str,
         overrides: &'r [&'r LevelOverride],
     ) -> TextChecker<'r> {

@@ -156,7 +156,7 @@ fn waves_section(plan: &DrainPlan) -> String {
         _ => "Pods that move or are evicted for good",
     };
     let mut out = format!("\n{title}:\n{}", table::format_table(&header, &rows));
-    for (waves, why) in group_consecutive_waves_by_size_limit(&plan.waves) {
+    for (waves, why) in size_limits_with_waves(&plan.waves) {
         _ = writeln!(out, "{waves}: {}", sanitize_as_line(why));
     }
     for (number, wave) in plan.waves.iter().enumerate().filter(|(_, wave)| !wave.restarts.is_empty()) {
@@ -173,7 +173,7 @@ fn waves_section(plan: &DrainPlan) -> String {
 }
 
 /// Returns the limits on the size of waves, each with the consecutive waves that it applies to: `waves 2 to 4`.
-fn group_consecutive_waves_by_size_limit(waves: &[Wave]) -> Vec<(String, &str)> {
+fn size_limits_with_waves(waves: &[Wave]) -> Vec<(String, &str)> {
     let mut found: Vec<(usize, usize, &str)> = Vec::new();
     for (place, wave) in waves.iter().enumerate() {
         let Some(why) = wave.limited_by.as_deref() else { continue };

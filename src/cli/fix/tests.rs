@@ -66,7 +66,7 @@ fn fixtures() -> Vec<(String, String)> {
     found
 }
 
-/// The cases of the corpus as JSON.
+/// Every `sample`-th case of the corpus as JSON.
 fn every_nth_corpus_case(sample: usize) -> Vec<(String, String)> {
     use crate::conformance::{Corpus, CorpusSet};
     let sets = [CorpusSet::Corpus, CorpusSet::Generated];

@@ -41,7 +41,7 @@ pub(super) struct Problem {
     also: Vec<Range<usize>>,
 }
 
-/// Adds the problems of a document to `problems`.
+/// Adds the problems of a document to `problems`, up to [`MAX_PROBLEMS`] of them.
 pub(super) fn add_problems_up_to_limit(result: &DocumentResult<'_>, problems: &mut Vec<Problem>) {
     if let Some(error) = result.error {
         problems.push(problem_of_parse_error(error, result.text));

@@ -83,8 +83,8 @@ impl Runner {
         };
         let ((), stdout, stderr) = tokio::join!(
             feed,
-            read_up_to_and_is_whole(stdout, MAX_STDOUT_BYTES),
-            read_up_to_and_is_whole(stderr, MAX_STDERR_BYTES)
+            read_up_to_limit_and_whether_whole(stdout, MAX_STDOUT_BYTES),
+            read_up_to_limit_and_whether_whole(stderr, MAX_STDERR_BYTES)
         );
         let ((stdout, is_whole), (stderr, _)) = (stdout.map_err(cannot)?, stderr.map_err(cannot)?);
         if !is_whole {
@@ -99,7 +99,7 @@ impl Runner {
 }
 
 /// Reads a stream up to `limit` bytes. Returns the bytes, and false if the stream is longer.
-async fn read_up_to_and_is_whole(
+async fn read_up_to_limit_and_whether_whole(
     stream: Option<impl AsyncRead + Unpin>,
     limit: usize,
 ) -> std::io::Result<(String, bool)> {

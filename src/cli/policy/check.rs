@@ -24,7 +24,7 @@ use crate::report::record::{Json, collect_records, record};
 use toleration_arg::TolerationArg;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_engine::engine::{
-    Attributes, Diagnostic, Engine, FileNamespaces, LabelsIfKnown, NamespaceLabelLookup as _, Verdict,
+    Attributes, Diagnostic, Engine, LabelsIfKnown, LoadedNamespaces, NamespaceLabelLookup as _, Verdict,
 };
 use tollgate_engine::policy::{
     ListedEntry, ListedTolerationEntries, PolicyLocation, PolicyResource, PolicySet,
@@ -159,7 +159,7 @@ impl Check {
         #[cfg(feature = "cluster")]
         let (resources, live_namespace) = self.read_policies_and_namespace_of_context()?;
         #[cfg(not(feature = "cluster"))]
-        let (resources, live_namespace): (Vec<PolicyResource>, Option<FileNamespaces>) = Default::default();
+        let (resources, live_namespace): (Vec<PolicyResource>, Option<LoadedNamespaces>) = Default::default();
         let policies = self.policies.load(&resources)?;
         if policies.is_empty() {
             let hint = "set --policy PATH, or --context NAME for the policies of a cluster";
@@ -236,7 +236,7 @@ impl Check {
     #[cfg(feature = "cluster")]
     fn read_policies_and_namespace_of_context(
         &self,
-    ) -> Result<(Vec<PolicyResource>, Option<FileNamespaces>), Failure> {
+    ) -> Result<(Vec<PolicyResource>, Option<LoadedNamespaces>), Failure> {
         if !self.release.server.context.has_context_flag() {
             return Ok((Vec::new(), None));
         }
@@ -254,7 +254,7 @@ impl Check {
                 })
             })?;
         let document = doc::parse(&text).map_err(|error| Failure::Input(error.detail.clone()))?;
-        let mut namespaces = FileNamespaces::new(false);
+        let mut namespaces = LoadedNamespaces::new(false);
         namespaces.add(document.root());
         Ok((resources, Some(namespaces)))
     }

@@ -178,13 +178,13 @@ pub(super) fn compare_on_cluster(
     use crate::cli::live::{BoundedSnapshot, ClusterLister};
     use crate::cli::snapshot::SNAPSHOT_KINDS;
     use crate::cluster::{DEVICE_TAINT_RULES, KeptFieldsAndSizeLimit, NAMESPACES, POD_DISRUPTION_BUDGETS};
-    use tollgate_engine::engine::FileNamespaces;
+    use tollgate_engine::engine::LoadedNamespaces;
     use tollgate_engine::impact::SnapshotKind;
 
     let asked = release.live_server()?;
     let mut comparison = PolicySetComparison::new(&release.live_profiles()?, old, new, now)?;
     let mut objects = ClusterLister::new(asked, None);
-    let mut namespaces = FileNamespaces::new(true);
+    let mut namespaces = LoadedNamespaces::new(true);
     let limits = KeptFieldsAndSizeLimit::for_impact(SnapshotKind::Namespace);
     let listed =
         objects.list_objects(&NAMESPACES, true, limits, console, &mut |_, object, _| namespaces.add(object));

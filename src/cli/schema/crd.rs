@@ -26,7 +26,7 @@ fn crd_yaml(kind: PolicyKind) -> String {
 }
 
 /// Returns the short name of a policy kind, its description, and whether its entries can expire.
-fn short_name_description_and_can_expire(kind: PolicyKind) -> (&'static str, &'static str, bool) {
+fn short_name_description_and_expiry_support(kind: PolicyKind) -> (&'static str, &'static str, bool) {
     match kind {
         PolicyKind::Toleration => {
             ("tgtol", "TolerationPolicy limits the tolerations in claims and adds default tolerations.", true)
@@ -44,7 +44,7 @@ fn short_name_description_and_can_expire(kind: PolicyKind) -> (&'static str, &'s
 }
 
 fn crd_json(kind: PolicyKind) -> String {
-    let (short_name, about, expires) = short_name_description_and_can_expire(kind);
+    let (short_name, about, expires) = short_name_description_and_expiry_support(kind);
     let (name, plural, group) = (kind.name(), kind.plural(), PolicyKind::GROUP);
     let singular = name.to_lowercase();
     let (columns, expiry) = if expires { (EXPIRY_COLUMNS, EXPIRY_STATUS) } else { ("", "") };

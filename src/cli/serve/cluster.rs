@@ -225,7 +225,7 @@ impl NamespaceLabelCache for WatchedNamespaces {
         }
     }
 
-    fn staleness_seconds(&self) -> Option<u64> {
+    fn age_seconds_if_stale(&self) -> Option<u64> {
         self.0.age_if_stale().map(|age| age.as_secs())
     }
 

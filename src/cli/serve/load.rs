@@ -15,7 +15,7 @@ use super::super::policies::{self, FoundPolicyFiles};
 use super::policy_source::ClusterPolicySource;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
 use crate::server::{ReloadOutcome, ReloadResult, ServingConfig};
-use tollgate_engine::engine::{Engine, FileNamespaces};
+use tollgate_engine::engine::{Engine, LoadedNamespaces};
 use tollgate_engine::policy::PolicySet;
 
 /// Number of times that files are read again because their volume was swapped meanwhile; after that, the next file
@@ -163,7 +163,7 @@ impl ServingLoader {
         (Ok(ServingConfig { engine, namespaces: namespaces.map(Arc::new), awaits_policies }), read)
     }
 
-    fn parse_loaded_namespaces(&self, read: &LoadedTexts) -> Result<Option<FileNamespaces>, String> {
+    fn parse_loaded_namespaces(&self, read: &LoadedTexts) -> Result<Option<LoadedNamespaces>, String> {
         let (Some(path), Some(text)) = (&self.namespaces, &read.namespaces) else { return Ok(None) };
         let file = path.display().to_string();
         let namespaces = namespaces::parse(&file, text.as_ref().map_err(Clone::clone)?)?;

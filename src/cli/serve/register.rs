@@ -168,7 +168,7 @@ impl RegisterArgs {
             let status = cluster.keep_webhook_registered(registration)?;
             statuses.push(status.clone());
             let status = move || {
-                let (settled, report) = was_registered_and_status(&status, configuration.metrics_label());
+                let (settled, report) = settled_and_status(&status, configuration.metrics_label());
                 ComponentStatus { ready: settled || !gated, ..report }
             };
             tasks.push(BackgroundTask { name: configuration.task_name(), status: Arc::new(status) });
@@ -192,7 +192,7 @@ impl RegisterArgs {
 }
 
 /// Returns whether the webhook configuration was ever registered successfully, and the status of its registration.
-fn was_registered_and_status(
+fn settled_and_status(
     status: &SharedRegistrationStatus,
     configuration: &'static str,
 ) -> (bool, ComponentStatus) {

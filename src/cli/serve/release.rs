@@ -93,7 +93,7 @@ fn use_profile_of_server(
             of_release
         });
     engine_handle.customize_current_and_later_engines(move |engine| engine.profiles = vec![profile]);
-    let (gates, are_gates_known) = gates_status_and_are_reported(info, profile, choice);
+    let (gates, are_gates_known) = gates_status_and_whether_reported(info, profile, choice);
     ReleaseAndGatesStatus {
         release: log_and_build_release_status(info, profile, fit),
         gates,
@@ -110,14 +110,13 @@ fn log_and_build_release_status(info: &ServerInfo, profile: &Profile, fit: Profi
         tracing::info!(%release, profile = name, "checking against the release of the API server");
         format!("ok (the API server runs Kubernetes {release})")
     };
-    let rules = describe_served_device_taint_rule_versions(info)
-        .map(|rules| format!("; {rules}"))
-        .unwrap_or_default();
+    let rules =
+        describe_served_taint_rule_versions(info).map(|rules| format!("; {rules}")).unwrap_or_default();
     ready_status(format!("{message}{rules}"), false)
 }
 
 /// Returns the status line about the feature gates, and whether the API server reports them.
-fn gates_status_and_are_reported(
+fn gates_status_and_whether_reported(
     info: &ServerInfo,
     profile: &Profile,
     choice: Option<&GateChoice>,
@@ -136,7 +135,7 @@ fn gates_status_and_are_reported(
 
 /// Returns the versions in which the API server serves DeviceTaintRules: `DeviceTaintRule is served as v1alpha3
 /// and v1beta2`. `None` if discovery could not be read.
-fn describe_served_device_taint_rule_versions(info: &ServerInfo) -> Option<String> {
+fn describe_served_taint_rule_versions(info: &ServerInfo) -> Option<String> {
     let served = info.live.served.as_ref().ok()?;
     let versions: Vec<&str> = served.versions_of(ApiKind::DeviceTaintRule).map(Version::name).collect();
     Some(match versions.as_slice() {
@@ -147,7 +146,7 @@ fn describe_served_device_taint_rule_versions(info: &ServerInfo) -> Option<Strin
 
 #[cfg(test)]
 mod tests {
-    use super::describe_served_device_taint_rule_versions;
+    use super::describe_served_taint_rule_versions;
     use crate::cluster::{ServerInfo, ServerRelease};
     use tollgate_api::profile::{ApiKind, LiveServer, ServedVersions, Version};
 
@@ -159,16 +158,16 @@ mod tests {
             stale_gates: None,
         };
         assert_eq!(
-            describe_served_device_taint_rule_versions(&info).as_deref(),
+            describe_served_taint_rule_versions(&info).as_deref(),
             Some("DeviceTaintRule is not served")
         );
         let served = ServedVersions::default().with(ApiKind::DeviceTaintRule, Version::V1beta2);
         info.live.served = Ok(served);
         assert_eq!(
-            describe_served_device_taint_rule_versions(&info).as_deref(),
+            describe_served_taint_rule_versions(&info).as_deref(),
             Some("DeviceTaintRule is served as v1beta2")
         );
         info.live.served = Err("403".to_owned());
-        assert_eq!(describe_served_device_taint_rule_versions(&info), None);
+        assert_eq!(describe_served_taint_rule_versions(&info), None);
     }
 }

@@ -100,7 +100,7 @@ pub(in crate::cli) struct DumpInventory {
 
 /// Returns the message that a dump contains nothing of these kinds, such as `Nodes`; `None` if there are no
 /// kinds.
-pub(in crate::cli) fn missing_kinds_message(kinds: &[String]) -> Option<String> {
+pub(in crate::cli) fn format_missing_kinds(kinds: &[String]) -> Option<String> {
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
     (!kinds.is_empty()).then(|| format!("the dump contains no {}", join_with_or(&kinds)))
 }
@@ -163,7 +163,7 @@ impl DumpInventory {
     pub(in crate::cli) fn missing_object_kinds_message(&self, wanted: &[ObjectKind]) -> Option<String> {
         let missing = wanted.iter().filter(|kind| !self.object_kinds.contains(kind));
         let missing: Vec<String> = missing.map(|kind| kind.plural()).collect();
-        missing_kinds_message(&missing)
+        format_missing_kinds(&missing)
     }
 
     /// Returns messages about empty files and about truncated lists of these kinds.
@@ -262,7 +262,7 @@ impl DumpInventory {
     pub(in crate::cli) fn impact_omissions(self, assume_complete: bool) -> DumpOmissions {
         let missing = REQUIRED_KINDS.into_iter().filter(|(kind, _)| !self.kinds.contains(kind));
         let missing: Vec<String> = missing.map(|(_, name)| name.to_owned()).collect();
-        let kinds = missing_kinds_message(&missing).filter(|_| !assume_complete);
+        let kinds = format_missing_kinds(&missing).filter(|_| !assume_complete);
         DumpOmissions { parts: self.omissions, kinds }
     }
 }

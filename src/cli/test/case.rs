@@ -7,7 +7,7 @@ use tollgate_api::review::{GroupVersionKind, Operation, Request};
 use tollgate_document::doc::{self, Value};
 use tollgate_document::source::{LineIndex, documents};
 use tollgate_engine::engine::{
-    Decision, Endpoint, Engine, FileNamespaces, NamespaceLabelLookup, Review, Verdict, json_patch,
+    Decision, Endpoint, Engine, LoadedNamespaces, NamespaceLabelLookup, Review, Verdict, json_patch,
 };
 use tollgate_engine::impact::Snapshot;
 use tollgate_engine::policy::{self, PolicySet, TEST_FILE, glob_matches};
@@ -75,7 +75,7 @@ impl TestFile {
         };
         let given = root.get("namespaces");
         let namespaces = given.exists().then(|| {
-            let mut all = FileNamespaces::new(true);
+            let mut all = LoadedNamespaces::new(true);
             given.items().for_each(|namespace| all.add(namespace));
             all
         });

@@ -13,7 +13,7 @@ use crate::report::{
     UncheckedMentionCounts,
 };
 use tollgate_document::source::{InputError, shape};
-use tollgate_engine::engine::FileNamespaces;
+use tollgate_engine::engine::LoadedNamespaces;
 
 /// API group that Tollgate checks. Files that contain it and are not checked are counted in the report.
 const CHECKED_API_GROUP: &str = "resource.k8s.io";
@@ -94,7 +94,7 @@ impl FileOutput {
 #[derive(Debug)]
 pub(super) struct FileChecker<'r> {
     pub(super) settings: &'r [CheckSettings<'r>],
-    pub(super) namespaces: Option<&'r FileNamespaces>,
+    pub(super) namespaces: Option<&'r LoadedNamespaces>,
     pub(super) claims: &'r RunClaims<'r>,
     pub(super) now: &'r str,
     /// The folder of the new baseline; `None` if none is written.

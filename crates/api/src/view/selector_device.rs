@@ -14,7 +14,7 @@ impl DeviceBody<'_> {
     /// The device as the CEL selectors of a DeviceTaintRule see it. In 1.33 and 1.34, they cannot read
     /// whether the device allows multiple allocations. `None` as in [`DeviceBody::device_for_selectors`].
     // upstream v1.34 Tracker.applyPatches
-    pub fn device_for_taint_rules_hiding_shareability(self, driver: &str) -> Option<Device> {
+    pub fn device_for_taint_rules(self, driver: &str) -> Option<Device> {
         self.device_for_cel(driver, false)
     }
 

@@ -33,7 +33,7 @@ impl Planner<'_> {
         {
             return Ok(self.add(id, kind));
         }
-        let (guard, stops_early) = self.argument_guard_and_stops_early(name, overload);
+        let (guard, stops_early) = self.argument_guard_and_whether_lazy(name, overload);
         if let ([arg], true) = (args.as_slice(), is_conversion(name)) {
             if let Some(constant) = self.constant_of(*arg).cloned() {
                 let context = CallContext::of(self.behaviour);
@@ -63,7 +63,7 @@ impl Planner<'_> {
     }
 
     /// The check of a function's arguments, and whether those after a failed one are left unevaluated.
-    fn argument_guard_and_stops_early(
+    fn argument_guard_and_whether_lazy(
         &self,
         name: &'static str,
         overload: Option<&'static Overload>,

@@ -67,7 +67,7 @@ fn equal_non_null(left: &Value, right: &Value, work: &ComparisonBudget) -> Resul
         (Value::Duration(a), Value::Duration(b)) => a == b,
         (Value::Timestamp(a), Value::Timestamp(b)) => a.time == b.time,
         (Value::Type(a), Value::Type(b)) => a == b,
-        (Value::List(a), Value::List(b)) => return equal_lists_tolerating_incomparable_items(a, b, work),
+        (Value::List(a), Value::List(b)) => return equal_lists_deferring_incomparable_items(a, b, work),
         (Value::Map(a), Value::Map(b)) => return equal_maps_ignoring_incomparable_values(a, b, work),
         (Value::Optional(Some(a)), Value::Optional(Some(b))) => return equal_non_null(a, b, work),
         (Value::Optional(a), Value::Optional(b)) => a.is_none() && b.is_none(),
@@ -83,7 +83,9 @@ fn equal_non_null(left: &Value, right: &Value, work: &ComparisonBudget) -> Resul
     })
 }
 
-fn equal_lists_tolerating_incomparable_items(
+/// Compares all items before one that cannot be compared counts. It is then an error for a sum of lists, and ignored
+/// for other lists.
+fn equal_lists_deferring_incomparable_items(
     left: &List,
     right: &List,
     work: &ComparisonBudget,

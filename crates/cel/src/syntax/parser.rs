@@ -207,7 +207,7 @@ impl<'t> Parser<'t> {
         Ok(self.peek(0)?.start)
     }
 
-    /// Consumes the current token, which is known to match.
+    /// Ends error recovery, and consumes the current token, which is known to match.
     pub(super) fn take_and_end_recovery(&mut self) -> Parsed<Token> {
         self.end_recovery();
         self.advance_past_current_token()

@@ -184,7 +184,7 @@ pub(super) fn merge_patch_to_desired(
         match find_entry(desired, name) {
             Some(webhook) if narrowing.must_stay_fail_closed(stored, webhook) => {
                 let fields = [
-                    ("clientConfig", &*client_config_with_stored_bundle_if_missing(webhook, stored)),
+                    ("clientConfig", &*client_config_keeping_stored_bundle(webhook, stored)),
                     ("failurePolicy", "\"Fail\""),
                 ];
                 webhooks.push(with_members(webhook, &fields));
@@ -195,7 +195,7 @@ pub(super) fn merge_patch_to_desired(
                 webhooks.push(with_member(
                     stored,
                     "clientConfig",
-                    &client_config_with_stored_bundle_if_missing(first, stored),
+                    &client_config_keeping_stored_bundle(first, stored),
                 ));
             }
             None => webhooks.push(stored.to_json()),
@@ -260,11 +260,11 @@ fn owner_reference(owner: &OwnerClusterRole) -> String {
 
 /// A desired entry as JSON, with the stored caBundle if it has none itself: another controller injects it.
 fn entry_with_stored_bundle_if_missing(desired: Value<'_>, stored: Value<'_>) -> String {
-    with_member(desired, "clientConfig", &client_config_with_stored_bundle_if_missing(desired, stored))
+    with_member(desired, "clientConfig", &client_config_keeping_stored_bundle(desired, stored))
 }
 
 /// The desired clientConfig as JSON, with the stored caBundle if it has none itself.
-fn client_config_with_stored_bundle_if_missing(desired: Value<'_>, stored: Value<'_>) -> String {
+fn client_config_keeping_stored_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
     let (client, bundle) = (desired.get("clientConfig"), stored.get("clientConfig").get("caBundle"));
     if client.get("caBundle").exists() || !bundle.exists() {
         return client.to_json();

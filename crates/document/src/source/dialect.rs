@@ -130,7 +130,7 @@ impl<'a> KubectlDialectChecker<'a> {
     /// Checks a scalar that is not a block scalar. Returns true if it is quoted and has one of the characters of
     /// [`next_character_kubectl_reads_differently`], which the parser reads as ordinary ones: then its value must be
     /// decoded again from the source.
-    pub(super) fn check_non_block_scalar_needs_redecoding(
+    pub(super) fn check_scalar_and_whether_to_redecode(
         &mut self,
         span: Span,
         style: ScalarStyle,

@@ -81,12 +81,8 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
                 );
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let is_unusual = dialect.check_non_block_scalar_needs_redecoding(
-                    span,
-                    style,
-                    self.expects_key(),
-                    in_flow,
-                )?;
+                let is_unusual =
+                    dialect.check_scalar_and_whether_to_redecode(span, style, self.expects_key(), in_flow)?;
                 let text = self.scalar_text_as_kubectl_reads(text, style, is_unusual, span)?;
                 return self.write_scalar_as_key_or_value(&text, style, anchor, tag.as_deref(), span);
             }

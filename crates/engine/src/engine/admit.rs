@@ -163,8 +163,10 @@ impl<'r> Review<'r> {
         };
         let labels = namespaces.labels(namespace);
         let uses_labels = || !namespace.is_empty() && engine.policies.needs_namespace_labels();
-        let decided =
-            Decision { age: namespaces.stale_seconds().filter(|_| uses_labels()), ..Decision::default() };
+        let decided = Decision {
+            age: namespaces.age_seconds_if_stale().filter(|_| uses_labels()),
+            ..Decision::default()
+        };
         match endpoint {
             Endpoint::Validate => Decision {
                 verdict: engine.validate_for_all_profiles(&admission, labels, None, true),

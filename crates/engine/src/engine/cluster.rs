@@ -31,7 +31,11 @@ impl ClusterSource {
     /// Creates a source that returns the same snapshot for every request, such as one read from a dump.
     pub fn from_snapshot(snapshot: Arc<Snapshot>) -> ClusterSource {
         ClusterSource::from_fn(move || {
-            Some(ClusterState { snapshot: Arc::clone(&snapshot), stale_seconds: None, unreadable_objects: 0 })
+            Some(ClusterState {
+                snapshot: Arc::clone(&snapshot),
+                age_seconds_if_stale: None,
+                unreadable_objects: 0,
+            })
         })
     }
 

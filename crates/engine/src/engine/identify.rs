@@ -62,7 +62,7 @@ pub fn classify_type(object: Value<'_>) -> TypeClassification<'_> {
     }
 }
 
-/// Returns the identity for the values of `apiVersion` and `kind`. `None` means that a value is not a string,
+/// Classifies an object by the values of `apiVersion` and `kind`. `None` means that a value is not a string,
 /// and `""` that it is absent.
 fn classify_api_version_and_kind<'d>(
     api_version: Option<&'d str>,

@@ -16,7 +16,7 @@ pub trait NamespaceLabelLookup {
     fn labels(&self, namespace: &str) -> LabelsIfKnown<'_>;
 
     /// Returns how many seconds old the labels are; `None` if they are current.
-    fn stale_seconds(&self) -> Option<u64> {
+    fn age_seconds_if_stale(&self) -> Option<u64> {
         None
     }
 }
@@ -34,8 +34,8 @@ impl<T: NamespaceLabelLookup> NamespaceLabelLookup for Option<T> {
         self.as_ref().map_or(LabelsIfKnown::Unknown, |known| known.labels(namespace))
     }
 
-    fn stale_seconds(&self) -> Option<u64> {
-        self.as_ref().and_then(NamespaceLabelLookup::stale_seconds)
+    fn age_seconds_if_stale(&self) -> Option<u64> {
+        self.as_ref().and_then(NamespaceLabelLookup::age_seconds_if_stale)
     }
 }
 
@@ -44,8 +44,8 @@ impl<T: NamespaceLabelLookup + ?Sized> NamespaceLabelLookup for &T {
         (**self).labels(namespace)
     }
 
-    fn stale_seconds(&self) -> Option<u64> {
-        (**self).stale_seconds()
+    fn age_seconds_if_stale(&self) -> Option<u64> {
+        (**self).age_seconds_if_stale()
     }
 }
 
@@ -61,20 +61,20 @@ impl OwnedLabels {
     }
 }
 
-/// Labels of namespaces that were read from files, by the name of the namespace.
+/// Labels of namespaces that were read once, from files or an API server, by the name of the namespace.
 #[derive(Debug)]
-pub struct FileNamespaces {
+pub struct LoadedNamespaces {
     labels: BTreeMap<Box<str>, Doc<'static>>,
     /// True if all namespaces are listed, so that any other namespace has no labels. Otherwise the labels of
     /// other namespaces are unknown.
     complete: bool,
 }
 
-impl FileNamespaces {
+impl LoadedNamespaces {
     /// Creates an empty lookup. If `complete` is true, a namespace that is not added has no labels; otherwise its
     /// labels are unknown.
-    pub fn new(complete: bool) -> FileNamespaces {
-        FileNamespaces { labels: BTreeMap::new(), complete }
+    pub fn new(complete: bool) -> LoadedNamespaces {
+        LoadedNamespaces { labels: BTreeMap::new(), complete }
     }
 
     /// Adds the labels of a Namespace object.
@@ -97,7 +97,7 @@ impl FileNamespaces {
     }
 }
 
-impl NamespaceLabelLookup for FileNamespaces {
+impl NamespaceLabelLookup for LoadedNamespaces {
     fn labels(&self, name: &str) -> LabelsIfKnown<'_> {
         match self.labels.get(name) {
             Some(labels) => LabelsIfKnown::Known(labels.root()),

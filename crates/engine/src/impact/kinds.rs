@@ -36,8 +36,8 @@ impl SnapshotKind {
     }
 }
 
-/// True for a kind that impact needs in an API version that no profile has: skipping such an object would make the
-/// numbers too low. False for the versions of classic DRA, which have no devices that could be tainted.
+/// True for a kind that impact needs: if no profile has the API version, skipping the object would make the numbers too
+/// low. False for the versions of classic DRA, which have no devices that could be tainted.
 pub(super) fn is_needed_kind_except_classic_dra(api_version: &str, kind: &str) -> bool {
     api_version
         .strip_prefix("resource.k8s.io/")

@@ -202,7 +202,7 @@ fn selected_in_slice<'s>(
             continue;
         }
         let name: &InternedStr = &device.name;
-        let attributes = DeviceBody::of(body).device_for_taint_rules_hiding_shareability(&slice.driver);
+        let attributes = DeviceBody::of(body).device_for_taint_rules(&slice.driver);
         match compiled.evaluate_device(attributes.as_ref()) {
             DeviceSelectionResult::Selected => selected.push(&**name),
             DeviceSelectionResult::NotSelected => {}

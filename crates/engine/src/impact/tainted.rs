@@ -42,7 +42,7 @@ pub struct RuleTaintedDevices<'s> {
     /// Devices selected by rules that do not name a driver.
     everywhere: SelectedDevices<'s>,
     /// True if a rule also selects by class or expression.
-    has_class_rules: bool,
+    has_class_or_expression_rules: bool,
 }
 
 /// The devices of a driver that rules select.
@@ -77,7 +77,7 @@ impl<'s> RuleTaintedDevicesQuery<'s> {
             snapshot: self.snapshot,
             by_driver: HashMap::default(),
             everywhere: SelectedDevices::default(),
-            has_class_rules: false,
+            has_class_or_expression_rules: false,
         };
         let with = match self.with {
             Some(ProposedChange::Rule(rule)) => Some(rule),
@@ -86,7 +86,7 @@ impl<'s> RuleTaintedDevicesQuery<'s> {
         let stored = self.snapshot.rules().filter(|rule| *rule.name != *self.without);
         for rule in stored.chain(with).filter(|rule| is_blocking_effect(&rule.taint.effect)) {
             let has_class = self.profile.rule_class_selectors && rule.class_criteria().is_some();
-            tainted.has_class_rules |= has_class;
+            tainted.has_class_or_expression_rules |= has_class;
             if self.by_class || !has_class {
                 tainted.add_rule(rule);
             }
@@ -114,7 +114,7 @@ impl<'s> RuleTaintedDevices<'s> {
 
     /// True if a rule also selects devices by class or expression, so that the counts are bounds.
     pub fn has_class_or_expression_rules(&self) -> bool {
-        self.has_class_rules
+        self.has_class_or_expression_rules
     }
 
     /// Returns how many of the devices that a driver publishes are tainted.

@@ -26,7 +26,7 @@ pub(super) use schemas::CanonicalSchemas;
 
 use super::deadlines::entry_fields_and_keys;
 use super::{MatchedPolicy, Policy, PolicySet};
-use crate::engine::FileNamespaces;
+use crate::engine::LoadedNamespaces;
 use crate::rules::FindingLevel;
 use tollgate_document::doc;
 use tollgate_formats::gotime::{self, Timestamp};
@@ -163,7 +163,7 @@ fn enforcement_and_expiry_times(policy: &Policy) -> impl Iterator<Item = Timesta
 impl PolicySet {
     /// Returns what `new` allows and refuses compared with this set, from `now` on. If namespaces are given, only these
     /// are compared; otherwise all that can exist.
-    pub fn diff(&self, new: &PolicySet, namespaces: Option<&FileNamespaces>, now: Timestamp) -> PolicyDiff {
+    pub fn diff(&self, new: &PolicySet, namespaces: Option<&LoadedNamespaces>, now: Timestamp) -> PolicyDiff {
         let mut comparison = PolicySetComparison::new(self, new, now);
         for policy in self.policies.iter().chain(&new.policies).filter(|policy| policy.broken.is_some()) {
             comparison.incomplete.insert(format!("{} cannot be evaluated", policy_title(policy)));

@@ -87,7 +87,7 @@ impl ResourceSpecWriter<'_> {
     }
 
     /// Returns the fields of an object as JSON members, in the order of the reference, which is easier to read than
-    /// alphabetical order.
+    /// alphabetical order. A schema in a file becomes part of the policy.
     fn members_json_with_inlined_schemas(
         &self,
         object: Value<'_>,

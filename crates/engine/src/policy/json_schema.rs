@@ -103,7 +103,7 @@ impl Schema {
             (compile(&schema)?, SchemaGraph::from_schema_if_evaluation_bounded(&schema)?);
         let can_move = graph.has_one_base && !json.contains("unevaluated");
         // Where a reference leads into alternatives, it does not compile.
-        let explainer = alternatives::with_alternatives_moved_behind_double_not(&schema)
+        let explainer = alternatives::with_alternatives_behind_double_not(&schema)
             .filter(|_| can_move)
             .and_then(|it| compile(&it).ok());
         Ok(Schema { validator, explainer, graph })

@@ -197,7 +197,7 @@ impl<'a> BorrowedFinding<'a> {
             let field = match step {
                 SegmentName::Index(index) => {
                     value = searched.index.item(value, *index);
-                    ("item", name_device_or_driver_of_item(value)).hash(&mut out);
+                    ("item", identifying_name_of_item(value)).hash(&mut out);
                     ""
                 }
                 SegmentName::Field(name) | SegmentName::Key(name) => {
@@ -253,7 +253,7 @@ impl<'a> BorrowedFinding<'a> {
 }
 
 /// Returns what identifies an item of a list: its name, or the device or driver that it is about; empty if it has none.
-fn name_device_or_driver_of_item(item: Value<'_>) -> &str {
+fn identifying_name_of_item(item: Value<'_>) -> &str {
     const DRIVER: doc::FieldName = doc::FieldName::from_text("driver");
     const NAME: doc::FieldName = doc::FieldName::from_text("name");
     const DEVICE: doc::FieldName = doc::FieldName::from_text("device");

@@ -43,7 +43,7 @@ struct ToleratedByRequest<'d>(HashMap<RequestTaintKeyAndValue<'d>, Vec<Tolerated
 type RequestTaintKeyAndValue<'d> = (String, Option<&'d str>, Option<&'d str>);
 
 impl<'d> ToleratedByRequest<'d> {
-    /// Adds a toleration of a request.
+    /// Adds a toleration of a request; of those with the same effects, only the longest is kept.
     fn add_keeping_longest(&mut self, request: String, taints: ToleratedTaints<'d>) {
         let known = self.0.entry((request, taints.key, taints.value)).or_default();
         match known.iter_mut().find(|known| known.effects == taints.effects) {

@@ -63,7 +63,7 @@ pub struct ClassMatchCache {
 impl ClassMatchCache {
     /// The classes of each of these devices, in the same order. Evaluates only devices that are not cached, and drops
     /// all others from the cache.
-    pub(super) fn classes_of_devices_evicting_others<'d>(
+    pub(super) fn classes_of_devices_dropping_other_entries<'d>(
         &mut self,
         classes: &[CompiledClass<'d>],
         behaviour: &ReleaseBehaviour,

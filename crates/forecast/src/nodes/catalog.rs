@@ -31,7 +31,7 @@ pub(super) struct PodClassId(pub(super) u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct PodKindExceptRequestsId(pub(super) u32);
 
-/// Index of a shape of pods: kinds that differ at most in class and spread constraints.
+/// Index of the node constraints of pods: kinds of pods that differ at most in class and spread constraints share them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct PodNodeConstraintsId(pub(super) u32);
 
@@ -210,7 +210,7 @@ impl<'d> PodCatalog<'d> {
         id
     }
 
-    /// The index of the shape with this key, which is added if new.
+    /// The index of the node constraints with this key, which are added if new.
     pub(super) fn intern_node_constraints(&mut self, key: String) -> PodNodeConstraintsId {
         let id = PodNodeConstraintsId(next_index(self.shape_of.len()));
         *self.shape_of.entry(key).or_insert(id)

@@ -1,4 +1,4 @@
-//! What the board hands to pages: parts that changed, and devices by the ids of their cells.
+//! What the store hands to live pages: parts that changed, and devices by the ids of their cells.
 
 use super::{DeviceName, LivePageStore};
 use crate::frame::PageFacts;

@@ -91,7 +91,7 @@ pub(in crate::cli::drain) fn continue_and_undo_commands(
     given: &GivenFlags,
     context: Option<&str>,
 ) -> ContinueAndUndoCommands {
-    commands_without_flags(typed, given, context, &FLAGS_NOT_REPEATED)
+    commands_leaving_out(typed, given, context, &FLAGS_NOT_REPEATED)
 }
 
 /// Returns the flags with which the command of another drain uses the same cluster, such as `--context prod`. They name
@@ -119,10 +119,10 @@ pub(in crate::cli::drain) fn plan_page_commands(
     if is_for_dump {
         left_out.extend(FLAGS_LEFT_OUT_FOR_DUMPS);
     }
-    commands_without_flags(typed, given, context, &left_out)
+    commands_leaving_out(typed, given, context, &left_out)
 }
 
-fn commands_without_flags(
+fn commands_leaving_out(
     typed: &[String],
     given: &GivenFlags,
     context: Option<&str>,

@@ -19,7 +19,7 @@ use tollgate_forecast::ObjectKind;
 impl Run<'_> {
     /// Checks everything that can be checked before the drain changes anything, and reports the results.
     pub(super) fn run_preflight_checks(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
-        let mut problems = self.settings.release_problems.clone();
+        let mut problems = self.settings.kubernetes_release_problems.clone();
         self.report_preflight("release and feature gates", &problems);
         let access = self.missing_permissions().map_err(into_refusal)?;
         self.report_preflight("permissions", &access);

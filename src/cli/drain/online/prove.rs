@@ -24,7 +24,7 @@ impl Run<'_> {
     /// `began`.
     pub(super) fn prove_devices_free(&mut self, began: Timestamp) -> Result<Ending, StopReason> {
         let selectors = self.rule_selectors();
-        let holders = self.find_holding_claims_looking_again_if_none(&selectors)?;
+        let holders = self.find_holding_claims_twice_if_none(&selectors)?;
         self.refresh_objects_with_retries()?;
         self.check_interrupt_and_rules_and_renew_lock()?;
         let needed = tollgate_drain::rules_for_targets_and_closed_devices(
@@ -50,7 +50,7 @@ impl Run<'_> {
 
     /// Returns the claims that hold selected devices. If there are none, looks again ten seconds later, because a pod
     /// that was being scheduled has its claim by then.
-    pub(super) fn find_holding_claims_looking_again_if_none(
+    pub(super) fn find_holding_claims_twice_if_none(
         &mut self,
         selectors: &[DeviceNameSelector],
     ) -> Result<Vec<ClaimHoldingSelectedDevices>, StopReason> {

@@ -109,7 +109,7 @@ pub(in crate::cli::drain) struct RunSettings {
     /// Start although a preflight check found a problem.
     pub(in crate::cli::drain) ignore_preflight_errors: bool,
     /// Problems of the release of the cluster, such as feature gates that are off.
-    pub(in crate::cli::drain) release_problems: Vec<String>,
+    pub(in crate::cli::drain) kubernetes_release_problems: Vec<String>,
     /// The commands that continue and undo the drain, for messages.
     pub(in crate::cli::drain) next: ContinueAndUndoCommands,
     /// The flags with which the commands of other drains use the same cluster; empty in a pod.

@@ -132,7 +132,7 @@ fn settings() -> RunSettings {
         lock: Some(LockSettings { namespace: "tollgate-system".to_owned(), holder: "ann@laptop".to_owned() }),
         notes: RuleAnnotations::default(),
         ignore_preflight_errors: false,
-        release_problems: Vec::new(),
+        kubernetes_release_problems: Vec::new(),
         next: ContinueAndUndoCommands {
             go_on: "tollgate drain node/gpu-node-03".to_owned(),
             go_back: "tollgate undrain node/gpu-node-03".to_owned(),

@@ -115,7 +115,7 @@ impl Run<'_> {
         self.load_own_rules()?;
         let plan = self.make_plan().map_err(StopReason::Refused)?;
         let selectors: Vec<DeviceNameSelector> = plan.rules.iter().map(|rule| rule.selects.clone()).collect();
-        let holders = self.find_holding_claims_looking_again_if_none(&selectors)?;
+        let holders = self.find_holding_claims_twice_if_none(&selectors)?;
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
         let is_proven = holding.is_empty();
         let closed = plan.rules.iter().all(|rule| {

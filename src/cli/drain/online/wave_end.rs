@@ -60,7 +60,7 @@ impl Run<'_> {
                 self.settings.wait,
                 now,
             );
-            let mut waiting = self.report_released_and_describe_awaited_pods(record, &mut progress);
+            let mut waiting = self.report_released_and_list_awaited(record, &mut progress);
             waiting.extend(self.describe_awaited_workloads(record, &workloads));
             self.report_and_check_replacement_pods(wave, &workloads, &mut progress)?;
             if waiting.is_empty() {
@@ -90,7 +90,7 @@ impl Run<'_> {
         loop {
             self.refresh_objects_with_retries()?;
             self.check_interrupt_and_rules_and_renew_lock()?;
-            let waiting = self.report_released_and_describe_awaited_pods(&record, &mut progress);
+            let waiting = self.report_released_and_list_awaited(&record, &mut progress);
             if waiting.is_empty() {
                 return Ok(());
             }
@@ -102,7 +102,7 @@ impl Run<'_> {
     }
 
     /// Returns the pods and claims that the wave still waits for, as text; reports pods that are gone.
-    fn report_released_and_describe_awaited_pods(
+    fn report_released_and_list_awaited(
         &mut self,
         record: &WaveRecord,
         progress: &mut WaveProgress,

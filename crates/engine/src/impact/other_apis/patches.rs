@@ -161,7 +161,7 @@ impl CompiledPatch<'_> {
         let Some(filter) = self.patch.spec().devices().filter() else { return true };
         let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
         let matches = |criteria: &CompiledCriteria| {
-            let attributes = device.body(version).device_for_taint_rules_hiding_shareability(slice.driver());
+            let attributes = device.body(version).device_for_taint_rules(slice.driver());
             matches!(
                 criteria.evaluate_device(attributes.as_ref()),
                 DeviceSelectionResult::Selected | DeviceSelectionResult::Unknown

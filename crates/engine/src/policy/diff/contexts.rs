@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::expressions;
 use super::names::{Alphabet, NamePattern, SampleNames, sample_names};
 use crate::admission::{LabelsIfKnown, Operation};
-use crate::engine::{FileNamespaces, NamespaceLabelLookup as _};
+use crate::engine::{LoadedNamespaces, NamespaceLabelLookup as _};
 use crate::policy::matching::ScopeMatch;
 use crate::policy::taint_rule::TaintRulePolicy;
 use crate::policy::{Policy, PolicyKind, glob};
@@ -76,7 +76,7 @@ impl SampleRequests {
     pub(super) fn from_policies(
         old: &[Arc<Policy>],
         new: &[Arc<Policy>],
-        namespaces: Option<&FileNamespaces>,
+        namespaces: Option<&LoadedNamespaces>,
     ) -> SampleRequests {
         let policies: Vec<&Policy> = old.iter().chain(new).map(Arc::as_ref).collect();
         let mut contexts = SampleRequests {
@@ -281,7 +281,7 @@ fn acknowledging_group_globs(policy: &Policy) -> Vec<&str> {
 }
 
 /// Returns the namespaces that the caller named, with their labels, as samples.
-fn given_namespaces(namespaces: &FileNamespaces) -> Vec<SampleNamespace> {
+fn given_namespaces(namespaces: &LoadedNamespaces) -> Vec<SampleNamespace> {
     let sample = |name: &str| {
         let labels = match namespaces.labels(name) {
             LabelsIfKnown::Known(labels) if !labels.is_null_or_absent() => labels.to_json(),

@@ -23,7 +23,7 @@ const MOVED_REFERENCE_PREFIX: &str = "#/$defs/tollgate-alternatives-";
 
 /// Returns the schema with each `anyOf` and `oneOf` moved to `$defs` and replaced by a double `not`, so that errors of
 /// branches are not collected; `None` if the schema is not an object.
-pub(super) fn with_alternatives_moved_behind_double_not(schema: &Json) -> Option<Json> {
+pub(super) fn with_alternatives_behind_double_not(schema: &Json) -> Option<Json> {
     let mut schema = schema.clone();
     let mut definitions = Map::new();
     move_alternatives_behind_double_not(&mut schema, &mut definitions);

@@ -172,7 +172,7 @@ impl ImpactLimits {
         let driver = selection.selector.and_then(view::TaintSelector::driver);
         let Some(excess) = change.newly_exceeded_limit(limit, driver, true) else {
             // Rules that were created since then do not count, and they can be as many as anybody likes.
-            let short = match state.stale_seconds {
+            let short = match state.age_seconds_if_stale {
                 Some(_) => "cannot check this rule: the cluster state is not current",
                 None if state.unreadable_objects > 0 => {
                     "cannot check this rule: objects of the cluster are unreadable"

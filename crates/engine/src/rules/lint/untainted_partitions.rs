@@ -31,8 +31,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
     }
     let (spec, version) = (slice.spec(), cx.version);
     let is_concerned = |device: Device<'_>| {
-        !device.body(version).consumes_counters().is_empty()
-            && has_no_schedule_or_no_execute_taint(device, version)
+        !device.body(version).consumes_counters().is_empty() && has_taint_blocking_scheduling(device, version)
     };
     if !spec.devices().iter().any(is_concerned) {
         return;
@@ -72,7 +71,7 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
 }
 
 /// True if the scheduler gives the device only to claims that tolerate a taint.
-fn has_no_schedule_or_no_execute_taint(device: Device<'_>, version: Version) -> bool {
+fn has_taint_blocking_scheduling(device: Device<'_>, version: Version) -> bool {
     let mut taints = site::taints_of(device.body(version)).iter();
     taints.any(|taint| matches!(taint.effect(), "NoSchedule" | "NoExecute"))
 }
@@ -95,7 +94,7 @@ impl<'d> ConsumersByCounter<'d> {
     fn new(spec: SliceSpec<'d>, version: Version) -> ConsumersByCounter<'d> {
         let mut by_counter: HashMap<_, CounterConsumers<'d>, RandomState> = HashMap::default();
         for (index, device) in spec.devices().iter().enumerate() {
-            let is_tainted = has_no_schedule_or_no_execute_taint(device, version);
+            let is_tainted = has_taint_blocking_scheduling(device, version);
             for counter in nonzero_consumed_counters(device, version) {
                 let consumers = by_counter.entry(counter).or_default();
                 consumers.devices.push((index, device.name()));

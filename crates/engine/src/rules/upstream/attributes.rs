@@ -112,7 +112,7 @@ fn check_attribute_value(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute:
     if has_list_value(attribute) {
         check_list_values(cx, at, attribute);
     }
-    check_exactly_one_value_is_set(cx, at, attribute);
+    check_exactly_one_value_set(cx, at, attribute);
 }
 
 /// Checks the length of a string or version, and the syntax of a version.
@@ -161,7 +161,7 @@ fn check_version_value(cx: &mut RuleContext<'_, '_>, rule: RuleId, at: &Path<'_>
 }
 
 /// Checks that an attribute has exactly one value. Only hand-written validation counts an empty list as a value.
-fn check_exactly_one_value_is_set(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
+fn check_exactly_one_value_set(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, attribute: Attribute<'_>) {
     // The document conforms: every member is one of `VALUE_FIELDS`, once.
     let values = || attribute.json().members().filter(|(_, value)| !value.is_null_or_absent());
     let is_filled = |value: Value<'_>| value.kind() != ValueKind::Array || !value.is_empty();

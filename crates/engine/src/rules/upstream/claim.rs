@@ -35,8 +35,7 @@ pub fn check_claim(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'
     let Some(old) = admission.old_object else { return };
     let is_same = is_top_level_field_equal(admission.object, old, "spec");
     if is_same
-        && claim_or_template_spec(old)
-            .is_some_and(|old| is_exactly_set_in_same_requests(spec, old, cx.version))
+        && claim_or_template_spec(old).is_some_and(|old| same_requests_are_exact(spec, old, cx.version))
     {
         return;
     }
@@ -54,7 +53,7 @@ pub fn check_claim(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'
 /// True if the same requests of both specs are exact ones. In flat versions, an empty list makes a request an exact one
 /// although it counts as equal to an absent list.
 // upstream v1.36 v1beta1/conversion.go hasAnyMainRequestFieldsSet
-fn is_exactly_set_in_same_requests(new: ClaimSpec<'_>, old: ClaimSpec<'_>, version: Version) -> bool {
+fn same_requests_are_exact(new: ClaimSpec<'_>, old: ClaimSpec<'_>, version: Version) -> bool {
     let is_exact = |request: Request<'_>| request.exactly(version).is_some();
     let (new, old) = (new.devices().requests(), old.devices().requests());
     !version.is_v1alpha3_or_v1beta1() || new.iter().map(is_exact).eq(old.iter().map(is_exact))

@@ -30,7 +30,7 @@ pub fn check_metadata(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttribute
         None => {
             let meta = PreparedMeta::for_create_validation(admission);
             object_name::check_name_on_create(cx, &at, kind, &meta);
-            check_metadata_shared_by_create_and_update(cx, &at, kind, &meta);
+            check_metadata_of_any_write(cx, &at, kind, &meta);
             finalizers::check_finalizer_domains(cx, &at, meta.finalizers);
             true
         }
@@ -39,7 +39,7 @@ pub fn check_metadata(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttribute
             let old = PreparedMeta::from_stored(admission, old);
             let meta = PreparedMeta::for_update_validation(admission, &old);
             object_name::check_path_segment(cx, &at, &meta);
-            check_metadata_shared_by_create_and_update(cx, &at, kind, &meta);
+            check_metadata_of_any_write(cx, &at, kind, &meta);
             meta_update::check_metadata_update(cx, &at, &meta, &old);
             finalizers::check_finalizer_domains(cx, &at, meta.finalizers);
             let repeats_create_checks = !admission.is_status()
@@ -61,7 +61,7 @@ pub fn check_metadata(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttribute
 /// Checks what is checked on create and on update: namespace, generation, labels, annotations, owners, finalizers and
 /// managed fields.
 // upstream v1.36 ValidateObjectMetaAccessor
-fn check_metadata_shared_by_create_and_update(
+fn check_metadata_of_any_write(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     kind: ApiKind,

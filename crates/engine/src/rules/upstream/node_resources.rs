@@ -42,7 +42,7 @@ pub fn check_node_resources(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, body: D
             check_overhead(cx, &at.field("overhead"), overhead);
         }
         if let Some(mapping) = resource.mapping() {
-            check_exactly_one_source_is_set(cx, &at.field("mapping"), mapping);
+            check_exactly_one_source_set(cx, &at.field("mapping"), mapping);
         }
     }
 }
@@ -86,7 +86,7 @@ fn check_overhead(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, overhead: NodeRes
 }
 
 /// Checks that a mapping has exactly one of `capacityKey` and `deviceMultiplier`, as declarative validation does.
-fn check_exactly_one_source_is_set(
+fn check_exactly_one_source_set(
     cx: &mut RuleContext<'_, '_>,
     at: &Path<'_>,
     mapping: NodeResourceMapping<'_>,

@@ -122,8 +122,8 @@ fn server_sets_generation(kind: ApiKind) -> bool {
     !kind.is_namespaced()
 }
 
-/// True if the server increments the generation for this update. Called only for generations where it
-/// matters, because comparing specs is expensive.
+/// True if the server increments the generation, which is negative or the maximum, for this update. False for all other
+/// generations, where it does not matter: comparing specs is expensive.
 fn bumps_negative_or_maximum_generation(admission: &DecodedAttributes<'_>, generation: i64) -> bool {
     (generation < 0 || generation == i64::MAX)
         && !admission.is_status()

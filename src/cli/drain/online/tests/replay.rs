@@ -165,7 +165,7 @@ fn settings_of(header: Value<'_>) -> RunSettings {
             ..RuleAnnotations::default()
         },
         ignore_preflight_errors: false,
-        release_problems: Vec::new(),
+        kubernetes_release_problems: Vec::new(),
         next: ContinueAndUndoCommands { go_on: text(header, "goOn"), go_back: text(header, "goBack") },
         cluster_flags: String::new(),
     }
