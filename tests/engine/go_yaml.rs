@@ -91,8 +91,9 @@ fn what_kubectl_reads_is_no_template() {
         for error in source::documents(&text).take(read).filter_map(Result::err).filter(|_| !is_refused) {
             refused += 1;
             let (start, part) = shape::document_around(&text, error.at);
-            let is_template =
-                error.by == RefusedBy::Kubectl && shape::stopped_at_template_action(part, error.at - start);
+            let is_template = shape::starts_with_template_action(part)
+                || error.by == RefusedBy::Kubectl
+                    && shape::stopped_at_template_action(part, error.at - start);
             assert!(!is_template, "{text:?}: {error:?}");
         }
     }

@@ -117,8 +117,10 @@ pub(super) fn reason_to_skip_unparsable(
         shape::has_template_actions(text)
     } else {
         // A comment can look like a template, and kubectl would read the rest.
-        let is_refused =
-            || fault.by == RefusedBy::Kubectl && shape::stopped_at_template_action(part, fault.at - start);
+        let is_refused = || {
+            shape::starts_with_template_action(part)
+                || fault.by == RefusedBy::Kubectl && shape::stopped_at_template_action(part, fault.at - start)
+        };
         shape::has_template_actions(part) && (is_other() || is_refused())
             || shape::has_substitution_placeholder(part) && is_other()
     };

@@ -118,14 +118,20 @@ pub(super) fn first_content_line(text: &str) -> Option<(usize, &str)> {
     })
 }
 
-/// True if parsing stopped at the byte `at` because of a template action that kubectl rejects as well: at the
-/// start of the text, or as a value in a block mapping.
+/// True if a text that cannot be parsed starts with a template action, after comments. kubectl rejects it, because
+/// neither JSON nor YAML has an object that starts so.
+pub fn starts_with_template_action(text: &str) -> bool {
+    first_content_line(text).is_some_and(|(_, content)| is_template_action(content))
+}
+
+fn is_template_action(text: &str) -> bool {
+    text.starts_with("{{") || text.starts_with("{%")
+}
+
+/// True if parsing stopped at the byte `at` because of a template action as a value in a block mapping, which kubectl
+/// rejects as well.
 pub fn stopped_at_template_action(text: &str, at: usize) -> bool {
     let Some((margin, content)) = first_content_line(text) else { return false };
-    let is_action = |text: &str| text.starts_with("{{") || text.starts_with("{%");
-    if is_action(content) {
-        return true;
-    }
     let Some((before, after)) = text.split_at_checked(at) else { return false };
     let line_start = before.rfind(['\n', '\r']).map_or(0, |line_break| line_break + 1);
     let line = text.get(line_start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
@@ -133,7 +139,7 @@ pub fn stopped_at_template_action(text: &str, at: usize) -> bool {
     let is_inside = before.ends_with('{') && after.starts_with(['{', '%']);
     indent >= margin
         && !content.starts_with(['{', '[', '"', '\''])
-        && (is_inside || is_action(after) || is_action(value_of_line(line)))
+        && (is_inside || is_template_action(after) || is_template_action(value_of_line(line)))
 }
 
 /// The part of a block line after list dashes and a plain key; the rest of the line if there is no key.
@@ -216,7 +222,7 @@ mod tests {
     use super::{
         document_around, has_substitution_placeholder, has_template_actions, is_json_patch,
         is_scalar_with_documentation_placeholder, is_scalar_with_template_or_variable, looks_like_manifest,
-        may_contain_words, stopped_at_template_action,
+        may_contain_words, starts_with_template_action, stopped_at_template_action,
     };
     use crate::doc;
 
@@ -305,7 +311,9 @@ mod tests {
             ("a: |-^#{{ x }}", false),
         ] {
             let at = text.find('^').expect("a place");
-            assert_eq!(stopped_at_template_action(&text.replace('^', ""), at), expected, "{text}");
+            let text = text.replace('^', "");
+            let is_template = starts_with_template_action(&text) || stopped_at_template_action(&text, at);
+            assert_eq!(is_template, expected, "{text}");
         }
     }
 
