@@ -256,7 +256,11 @@ pub(super) fn fix_for_value(value: Value<'_>, ty: &FieldType, at: &Path<'_>) -> 
         (ValueKind::Array, FieldType::Map { .. }) if value.is_empty() => {
             Some(literal("Replace `[]` with `{}`".to_owned(), "{}"))
         }
-        (kind, FieldType::List(item)) if may_decode(item, kind) && kind != ValueKind::Null => {
+        (kind, FieldType::List(item))
+            if may_decode(item, kind)
+                && kind != ValueKind::Null
+                && !suggest::is_keyed_by_name(value, item) =>
+        {
             Some(Fix::safe("Convert the value to a list with one item", Edit::WrapInList { at: at() }))
         }
         (ValueKind::Array, FieldType::Struct(_))

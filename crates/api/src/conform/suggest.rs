@@ -208,6 +208,30 @@ pub(super) fn hint_for_field(
     })
 }
 
+/// True if an object in place of a list is not an item of the list, but an object with the items by their names.
+pub(super) fn is_keyed_by_name(value: Value<'_>, item: &FieldType) -> bool {
+    let FieldType::Struct(item) = item else { return false };
+    let is_field = |key: &str| item.fields.iter().any(|field| field.json.eq_ignore_ascii_case(key));
+    value.kind() == ValueKind::Object && !value.members().any(|(key, _)| is_field(key.text()))
+}
+
+/// A hint on how to write a list in place of an object with the items by their names.
+fn hint_for_list_keyed_by_name(value: Value<'_>, item: &FieldType, is_yaml: bool) -> String {
+    let has_name = |field: &str| matches!(item, FieldType::Struct(item) if item.fields.iter().any(|known| known.json == field));
+    let first = value.members().next();
+    let named = first.filter(|(key, value)| {
+        value.kind() == ValueKind::Object && has_name("name") && (1..=40).contains(&key.text().len())
+    });
+    match named {
+        Some((key, _)) if is_yaml => {
+            format!("this is a list: write `- name: {key}` instead of `{key}:`", key = key.text())
+        }
+        Some((key, _)) => format!("this is a list: write `[{{\"name\": \"{}\", …}}]`", key.text()),
+        None if is_yaml => "this is a list: begin each item with `- ` and its fields".to_owned(),
+        None => "this is a list: write `[{…}, …]`".to_owned(),
+    }
+}
+
 /// A hint on how to write a value of the wrong type, if there is one.
 pub(super) fn hint_for_value(value: Value<'_>, ty: &FieldType) -> Option<String> {
     let wants_text =
@@ -219,6 +243,9 @@ pub(super) fn hint_for_value(value: Value<'_>, ty: &FieldType) -> Option<String>
     match (value.kind(), ty) {
         (ValueKind::Object, FieldType::List(_)) if value.is_empty() => {
             Some("`{}` is an empty object: write `[]` for an empty list".to_owned())
+        }
+        (ValueKind::Object, FieldType::List(item)) if is_keyed_by_name(value, item) => {
+            Some(hint_for_list_keyed_by_name(value, item, is_yaml))
         }
         (ValueKind::Object, FieldType::List(_)) => Some(
             if is_yaml {
