@@ -17,6 +17,8 @@ mod suppression;
 pub(crate) use acceptance::{KindNamespaceAndName, LevelsAndOverrides, SplitFindings};
 pub(crate) use baseline::{Baseline, KnownFindings, MAX_BASELINE_BYTES};
 pub(crate) use fields::{CONFIG_SCHEMA, rule_and_origin_names};
-pub(crate) use file::{ConfigFile, LevelOverride, LocatedSetting, StringListWithPositions};
+pub(crate) use file::{
+    ConfigFile, LevelOverride, LocatedSetting, StringListWithPositions, scalar_text_as_written,
+};
 pub(crate) use levels::{LevelSetting, LevelTarget, Levels};
 pub use suppression::Suppressions;

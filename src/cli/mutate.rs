@@ -17,6 +17,7 @@ use super::diff::{self, HunkHeaderLineCounts};
 use super::namespaces;
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{PolicyArgs, ReleaseArgs};
+use super::units;
 use super::validate::{WorkItem, inputs, paths_or_stdin};
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input, WalkOptions};
 use tollgate_document::finding::{Finding, MessageStyle};
@@ -49,7 +50,7 @@ pub(super) struct Arguments {
 
     /// Maximum size of an input file, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = DEFAULT_MAX_FILE_BYTES)]
-    #[arg(hide_short_help = true)]
+    #[arg(hide_short_help = true, value_parser = units::parse_file_size)]
     max_file: u64,
 
     /// YAML or JSON file with Namespace objects

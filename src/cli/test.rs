@@ -15,6 +15,7 @@ use super::console::Console;
 use super::outcome::{ExitCounts, Failure};
 use super::policies;
 use super::shared::ExitZeroArgs;
+use crate::config::scalar_text_as_written;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
 use crate::report::junit_escape;
 use case::{CaseOutcome, TestFile};
@@ -139,8 +140,9 @@ pub(super) fn errors_in_test_file(
         errors.push(InputError::at(file, lines, document.offset + at.span().start as usize, message));
     };
     let profile = root.get("kubernetes");
-    if profile.exists() && Profile::from_name_or_version(profile.str()).is_none() {
-        add(profile, format!("kubernetes: unknown profile `{}`", profile.str()));
+    let name = scalar_text_as_written(profile);
+    if profile.exists() && Profile::from_name_or_version(name).is_none() {
+        add(profile, format!("kubernetes: unknown profile `{name}`"));
     }
     let named = root.get("policies");
     for item in named.items() {

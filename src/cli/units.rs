@@ -62,6 +62,11 @@ pub(super) fn parse_bytes(text: &str) -> Result<usize, String> {
     Ok(number.saturating_mul(factor))
 }
 
+/// Parses the maximum size of a file, as [`parse_bytes`] does.
+pub(super) fn parse_file_size(text: &str) -> Result<u64, String> {
+    Ok(u64::try_from(parse_bytes(text)?).unwrap_or(u64::MAX))
+}
+
 /// Splits a number from the unit that follows it.
 fn split_unit(text: &str) -> (&str, &str) {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -26,7 +26,7 @@ use super::namespaces;
 use super::outcome::{ExitCounts, Failure};
 use super::progress::ProgressBar;
 use super::shared::{EngineArgs, ExitArgs};
-use super::{clock, state};
+use super::{clock, state, units};
 use crate::files::{DEFAULT_MAX_FILE_BYTES, Input};
 use crate::report::{Format, ReportRenderer, Statistics, Summary, UnreadPathCounts};
 use baseline::NewBaselineAndCheckedFiles;
@@ -83,7 +83,7 @@ pub(super) struct Arguments {
 
     /// Maximum size of an input file, in bytes
     #[arg(long, value_name = "BYTES", env = "TOLLGATE_MAX_FILE", default_value_t = DEFAULT_MAX_FILE_BYTES)]
-    #[arg(hide_short_help = true)]
+    #[arg(hide_short_help = true, value_parser = units::parse_file_size)]
     max_file: u64,
 
     /// YAML or JSON file with Namespace objects

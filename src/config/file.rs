@@ -271,7 +271,7 @@ impl ConfigReader<'_> {
 }
 
 /// Returns a string or number as it is written: the release `1.40` is not 1.4.
-fn scalar_text_as_written(value: Value<'_>) -> &str {
+pub(crate) fn scalar_text_as_written(value: Value<'_>) -> &str {
     let span = value.span();
     match value.kind() {
         ValueKind::Number => {

@@ -544,6 +544,24 @@ fn a_file_that_is_found_twice_is_fixed_once() {
     }
 }
 
+#[test]
+fn a_file_that_several_arguments_lead_to_is_reported_once() {
+    let folder = folder("reported-once");
+    std::fs::create_dir_all(folder.join("many")).unwrap();
+    std::fs::write(folder.join("many/rule.yaml"), RULE).unwrap();
+    // Named, it is an error that this is not a manifest; in a folder, it is skipped.
+    std::fs::write(folder.join("many/values.yaml"), "a: 1\n").unwrap();
+    for (arguments, expected) in [
+        (&["many/rule.yaml", "./many/rule.yaml"][..], "1 file, 1 document: 1 valid"),
+        (&["many", "many/rule.yaml", "many"], "2 files, 2 documents: 1 valid, 1 skipped"),
+        (&["many", "many/values.yaml"], "2 files, 2 documents: 1 invalid, 1 valid"),
+        (&["many/values.yaml", "many"], "2 files, 2 documents: 1 invalid, 1 valid"),
+    ] {
+        let (_, out, err) = run(&folder, &[&["validate"][..], arguments].concat());
+        assert!(out.contains(expected) && err.is_empty(), "{arguments:?}: {out}{err}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_pipe_in_a_folder_is_not_waited_for() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::config::scalar_text_as_written;
 use tollgate_api::profile::Profile;
 use tollgate_api::review::{GroupVersionKind, Operation, Request};
 use tollgate_document::doc::{self, Value};
@@ -20,6 +21,8 @@ const DEFAULT_NOW: &str = "2026-01-01T00:00:00Z";
 pub(super) struct TestFile {
     /// Files or folders, relative to the test file.
     pub(super) policies: Option<Vec<String>>,
+    /// The release or draft; `None` for the default.
+    kubernetes: Option<String>,
     json: String,
     lines: Vec<usize>,
 }
@@ -46,13 +49,17 @@ impl TestFile {
             return Err(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
         }
         let root = document.doc.root();
-        let named = root.get("policies");
+        let (named, release) = (root.get("policies"), root.get("kubernetes"));
         let tests = root.get("tests").items();
         Ok(TestFile {
             policies: named.exists().then(|| named.items().map(|name| name.str().to_owned()).collect()),
             lines: tests
                 .map(|test| lines.line_and_column(document.offset + test.span().start as usize).0)
                 .collect(),
+            kubernetes: release
+                .exists()
+                .then(|| scalar_text_as_written(release).to_owned())
+                .filter(|name| !name.is_empty()),
             json: root.to_json(),
         })
     }
@@ -61,12 +68,9 @@ impl TestFile {
     pub(super) fn run(&self, set: PolicySet) -> Result<Vec<CaseOutcome>, String> {
         let document = doc::parse(&self.json).map_err(|error| error.detail)?;
         let root = document.root();
-        let profile = match root.get("kubernetes").str() {
-            "" => "kep-5055",
-            name => name,
-        };
+        let name = self.kubernetes.as_deref().unwrap_or("kep-5055");
         let profile =
-            Profile::from_name_or_version(profile).ok_or_else(|| format!("unknown profile `{profile}`"))?;
+            Profile::from_name_or_version(name).ok_or_else(|| format!("unknown profile `{name}`"))?;
         let engine =
             Engine::new(vec![profile], RuleSet::parse("policy,decoding")?).with_policies(Arc::new(set));
         let engine = match root.get("state") {

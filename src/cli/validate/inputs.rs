@@ -1,6 +1,7 @@
 //! The inputs of `tollgate validate`: named files, stdin, and what walks of folders find.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
 
 use super::super::check::{FileRole, TextSource};
 use super::super::console::Console;
@@ -78,6 +79,9 @@ pub(in super::super) fn find_inputs(
             found.add_named(path);
         }
     }
+    if paths.len() > 1 {
+        found.keep_each_file_once();
+    }
     found
 }
 
@@ -94,6 +98,31 @@ impl FoundInputs {
         }
         self.work.extend(std::mem::take(&mut self.markdown).into_iter().map(WorkItem::Search));
         self
+    }
+
+    /// Removes files that an earlier path on the command line led to. Of a file that is named and in a folder, the named
+    /// one is kept, because more of it is checked.
+    fn keep_each_file_once(&mut self) {
+        let file = |item: &WorkItem| match item {
+            WorkItem::Read(Input::File(path), source) => {
+                // `a.yaml` and `./a.yaml` have the same components.
+                let plain: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+                Some((plain, matches!(source, TextSource::Named)))
+            }
+            _ => None,
+        };
+        let named: HashSet<PathBuf> = self
+            .work
+            .iter()
+            .filter_map(file)
+            .filter(|(_, is_named)| *is_named)
+            .map(|(path, _)| path)
+            .collect();
+        let mut kept = HashSet::new();
+        self.work.retain(|item| match file(item) {
+            Some((path, is_named)) => (is_named || !named.contains(&path)) && kept.insert(path),
+            None => true,
+        });
     }
 
     fn add_named(&mut self, path: &Path) {

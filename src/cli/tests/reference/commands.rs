@@ -16,7 +16,7 @@ pub(super) fn commands() -> String {
 fn section(name: &str, mut command: Command) -> String {
     let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
     let usage = command.render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage: ");
+    let usage = usage.trim_start_matches("Usage: ").replace("\n       ", "\n");
     let mut out = format!("## {name}\n\n{}\n\n```text\n{usage}\n```\n", paragraphs(&about));
     let shared = shared_flags();
     let is_shared = |arg: &&Arg| shared.get_arguments().any(|flag| is_same(flag, arg));

@@ -22,7 +22,7 @@ pub static TEST_FILE: ObjectSchema = ObjectSchema {
         ),
         optional_field(
             "kubernetes",
-            FieldType::NonEmptyStr,
+            FieldType::Word,
             "Release or draft to check against (default: `kep-5055`)",
         ),
         optional_field("now", FieldType::Time, "Current time in the tests (default: 2026-01-01T00:00:00Z)"),
