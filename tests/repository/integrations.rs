@@ -101,7 +101,7 @@ fn inputs<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         ("INPUT_PATHS", "."),
         ("INPUT_KUBERNETES", ""),
         ("INPUT_POLICY", ""),
-        ("INPUT_FAIL_ON", "deny"),
+        ("INPUT_FAIL_ON", ""),
         ("INPUT_ARGS", ""),
         ("INPUT_SARIF_FILE", "tollgate.sarif"),
     ];
@@ -157,7 +157,18 @@ fn the_action_annotates_and_writes_sarif() {
     ];
     let (code, out) = bash(&sample, &script("check"), &inputs(&more));
     assert_eq!((code, out.lines().count()), (Some(1), 1), "{out}");
-    let (code, out) = bash(&sample, &script("check"), &inputs(&[("INPUT_PATHS", "deploy/fine.yaml")]));
+    let fine = ("INPUT_PATHS", "deploy/fine.yaml");
+    let (code, out) = bash(&sample, &script("check"), &inputs(&[fine]));
+    assert_eq!(code, Some(0), "{out}");
+    // Without the input `fail-on`, the configuration file decides.
+    sample.write(".tollgate.yaml", "failOn: warn\n");
+    sample.write(
+        "deploy/fine.yaml",
+        &format!("# tollgate: allow(blanket-toleration) unused\n{}", sample.read("deploy/fine.yaml")),
+    );
+    let (code, out) = bash(&sample, &script("check"), &inputs(&[fine]));
+    assert_eq!(code, Some(1), "{out}");
+    let (code, out) = bash(&sample, &script("check"), &inputs(&[fine, ("INPUT_FAIL_ON", "deny")]));
     assert_eq!(code, Some(0), "{out}");
 }
 
