@@ -249,7 +249,11 @@ impl Arguments {
 
     /// Searches for the inputs, except reports that this run overwrites.
     fn find_inputs(&self, console: &mut Console) -> Result<FoundInputs, Failure> {
-        let found = inputs::find_inputs(&paths_or_stdin(&self.paths)?, &self.walk.walk_options()?, console);
+        let paths = paths_or_stdin(&self.paths)?;
+        let mut found = inputs::find_inputs(&paths, &self.walk.walk_options()?, console);
+        if paths.len() > 1 {
+            found.keep_each_file_once();
+        }
         let mut found = found.with_markdown_read_or_searched();
         self.refuse_overwrites_and_exclude_reports(&mut found.work)?;
         Ok(found)

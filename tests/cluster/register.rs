@@ -395,8 +395,10 @@ fn an_installation_that_fails_closed_can_be_rolled_back() {
     let process = Process::start(&double, &[&SERVICE[..], &["--register-fail-closed"]].concat());
     until("closed", || failure_policies() == vec!["Fail"; before.len()]);
     drop(process);
-    let _process = Process::start(&double, &SERVICE);
+    let process = Process::start(&double, &SERVICE);
     until("rolled back", || failure_policies() == before);
+    // Nobody else changed anything.
+    assert!(!process.log().contains("webhook configuration changed"), "{}", process.log());
 }
 
 /// After a restart of the API server, no change must be attributed to another client.

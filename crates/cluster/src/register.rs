@@ -156,6 +156,16 @@ struct LastApplied {
     narrowed: bool,
 }
 
+impl LastApplied {
+    /// Returns the fields in which the stored configuration is not what was registered. If it could not be narrowed,
+    /// stored entries that failed closed stayed so although they should fail open.
+    fn fields_changed_in(&self, stored: Value<'_>) -> Result<Vec<String>, ApiError> {
+        let narrowing =
+            if self.narrowed { NarrowingPermission::Allowed } else { NarrowingPermission::Forbidden };
+        Ok(differences(stored, parse_json(&self.desired)?.root(), self.owner.as_ref(), narrowing))
+    }
+}
+
 /// The state of the stored webhook configuration after a reconciliation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum StoredConfigState {
@@ -308,12 +318,8 @@ impl Registrar {
             return Ok(StoredConfigState::by_ca_bundle_presence(stored));
         }
         // It was changed by another program if it is not what this process registered last.
-        let changed = match &self.applied {
-            Some(applied) => {
-                differences(stored, parse_json(&applied.desired)?.root(), applied.owner.as_ref(), narrowing)
-            }
-            None => Vec::new(),
-        };
+        let changed =
+            self.applied.as_ref().map_or(Ok(Vec::new()), |applied| applied.fields_changed_in(stored))?;
         if !changed.is_empty() {
             let (resource, name, fields) = (self.target.resource, &self.target.name, changed.join(", "));
             let manager = last_manager_if_other(stored);
@@ -468,4 +474,27 @@ async fn run_until_revision_changes<T>(
 
 fn parse_json(text: &str) -> Result<doc::Doc<'_>, ApiError> {
     doc::parse(text).map_err(|_error| ApiError::not_json())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LastApplied;
+    use tollgate_document::doc;
+
+    /// Only another program's change may be reported as one: the own change from Fail to Ignore after the delay is none.
+    #[test]
+    fn an_entry_that_still_fails_closed_was_changed_by_nobody() {
+        let manifest = |policy: &str| {
+            format!(r#"{{"webhooks":[{{"name":"a.tollgate.dev","failurePolicy":"{policy}"}}]}}"#)
+        };
+        let changed = |narrowed: bool, desired: &str, stored: &str| {
+            let applied =
+                LastApplied { revision: 1, desired: manifest(desired), owner: None, exists: true, narrowed };
+            let stored = manifest(stored);
+            applied.fields_changed_in(doc::parse(&stored).expect("JSON").root()).expect("JSON")
+        };
+        assert_eq!(changed(false, "Ignore", "Fail"), [""; 0]);
+        assert_eq!(changed(true, "Ignore", "Fail"), ["a.tollgate.dev: failurePolicy"]);
+        assert_eq!(changed(false, "Fail", "Ignore"), ["a.tollgate.dev: failurePolicy"]);
+    }
 }

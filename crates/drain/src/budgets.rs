@@ -26,8 +26,9 @@ impl<'d> Budgets<'d> {
     }
 
     /// Indices of the PDBs that the Eviction API checks when it evicts the pod: those in its namespace whose selector
-    /// matches its labels, sorted by name. Empty for a pod that is Pending, Succeeded or Failed.
-    // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB
+    /// matches its labels, sorted by name. Empty for a pod that is Pending, Succeeded or Failed, and for one that is not
+    /// Ready if its only PDB lets such pods go.
+    // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB, shouldEnforceResourceVersion
     pub(crate) fn budgets_checked_at_eviction(&self, pod: StoredObject<'_>) -> Vec<usize> {
         if matches!(pod.value.get("status").get("phase").str(), "Pending" | "Succeeded" | "Failed") {
             return Vec::new();
@@ -35,9 +36,15 @@ impl<'d> Budgets<'d> {
         let labels = pod.value.get("metadata").get("labels");
         let own = self.budgets.iter().enumerate();
         let own = own.filter(|(_, (budget, _))| budget.namespace == pod.namespace());
-        own.filter(|(_, (_, selector))| label_selector_matches(*selector, labels))
-            .map(|(index, _)| index)
-            .collect()
+        let checked: Vec<_> =
+            own.filter(|(_, (_, selector))| label_selector_matches(*selector, labels)).collect();
+        if let [(_, (budget, _))] = checked.as_slice()
+            && budget.lets_unready_pods_go
+            && !is_ready_or_unknown(pod)
+        {
+            return Vec::new();
+        }
+        checked.into_iter().map(|(index, _)| index).collect()
     }
 }
 
@@ -54,7 +61,15 @@ impl Budget {
     }
 }
 
-/// Reads the name, `disruptionsAllowed` and the expected and desired pods of a PodDisruptionBudget.
+/// True if the pod is Ready, or if its conditions are not known.
+pub(crate) fn is_ready_or_unknown(pod: StoredObject<'_>) -> bool {
+    let mut conditions = pod.value.get("status").get("conditions").items();
+    conditions
+        .find(|condition| condition.get("type").str() == "Ready")
+        .is_none_or(|ready| ready.get("status").str() == "True")
+}
+
+/// Reads the fields of a PodDisruptionBudget that a drain needs.
 fn read_budget(object: StoredObject<'_>) -> Budget {
     let status = object.value.get("status");
     let allowed = status.get("disruptionsAllowed").int().unwrap_or(0);
@@ -63,10 +78,20 @@ fn read_budget(object: StoredObject<'_>) -> Budget {
         (Some(expected), Some(desired)) => expected.saturating_sub(desired),
         _ => allowed,
     };
+    let spec = object.value.get("spec");
+    let lets_unready_pods_go = match spec.get("unhealthyPodEvictionPolicy").str() {
+        "AlwaysAllow" => true,
+        _ => match (status.get("currentHealthy").int(), status.get("desiredHealthy").int()) {
+            (Some(current), Some(desired)) => desired > 0 && current >= desired,
+            _ => false,
+        },
+    };
     Budget {
         namespace: object.namespace().to_owned(),
         name: object.name().to_owned(),
         allowed,
         allowed_at_best: at_best.max(allowed),
+        lets_unready_pods_go,
+        grows_with_replicas: !spec.get("maxUnavailable").exists() && spec.get("minAvailable").str() != "100%",
     }
 }

@@ -146,10 +146,12 @@ impl<'d> MoveChecks<'_, 'd> {
             "PDB {} never allows a disruption, even if all its pods are healthy.",
             budget.namespaced_name()
         );
-        let remedy = format!(
-            "Add a replica to its workload, or let the PDB allow a disruption: `kubectl -n {namespace} edit pdb {}`.",
-            budget.name
-        );
+        let allow = if budget.grows_with_replicas {
+            "Add a replica to its workload, or let the PDB allow a disruption"
+        } else {
+            "Let the PDB allow a disruption"
+        };
+        let remedy = format!("{allow}: `kubectl -n {namespace} edit pdb {}`.", budget.name);
         Some(StayExplanation::new(StayReason::Budget, why, remedy))
     }
 }

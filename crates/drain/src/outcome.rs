@@ -197,4 +197,9 @@ pub struct Budget {
     /// Maximum number of disruptions when all pods are healthy: `status.expectedPods` minus
     /// `status.desiredHealthy`.
     pub allowed_at_best: i64,
+    /// True if the Eviction API lets pods go that are not Ready, because of `unhealthyPodEvictionPolicy` or because enough
+    /// pods are healthy.
+    pub lets_unready_pods_go: bool,
+    /// True if more replicas allow more disruptions, as with a number in `minAvailable`.
+    pub grows_with_replicas: bool,
 }

@@ -1,6 +1,6 @@
 //! Computes the plan of a drain: rules, pods, waves.
 
-use crate::budgets::Budgets;
+use crate::budgets::{Budgets, is_ready_or_unknown};
 use crate::fit::{FitResult, FitSimulation};
 use crate::movable::{MoveChecks, has_controller, is_daemon_pod, node_of};
 use crate::notes::autoscaler_and_pdb_notes;
@@ -304,12 +304,4 @@ fn planned_noschedule_rule_json(rule: &PlannedRule, input: &PlanInput<'_, '_>) -
     let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
     let version = versions.first().copied().unwrap_or(Version::V1);
     noschedule_rule_json(&rule.name, &rule.selects, &input.request.key, version)
-}
-
-/// True if the pod is Ready, or if the state contains no conditions for it.
-fn is_ready_or_unknown(pod: StoredObject<'_>) -> bool {
-    let mut conditions = pod.value.get("status").get("conditions").items();
-    conditions
-        .find(|condition| condition.get("type").str() == "Ready")
-        .is_none_or(|ready| ready.get("status").str() == "True")
 }

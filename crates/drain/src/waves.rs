@@ -64,6 +64,8 @@ pub(crate) fn assign_waves(
         let limited_by = others.then(|| "the first wave has one pod".to_owned());
         waves.push(MoverWave { movers: vec![canary], limited_by });
     }
+    // While a PDB does not allow an eviction, the wave waits, and so do all later ones.
+    left.sort_by_key(|index| movers.get(*index).is_some_and(|mover| is_blocked_now(mover, budgets)));
     while !left.is_empty() {
         let (wave, rest) = fill_next_wave(movers, &left, budgets, max_wave);
         left = rest;
@@ -81,17 +83,22 @@ pub(crate) fn assign_waves(
     waves
 }
 
-/// The pod that moves first: it is Ready and has a replacement, its PDBs allow more than one disruption, and
-/// it is not part of a Job, which would lose work.
+/// The pod that moves first: it has a replacement, its PDBs allow it to be evicted, it is Ready, and it is not part of a
+/// Job, which would lose work. Best, its PDBs allow more than one disruption.
 fn pick_canary(movers: &[MovingPods], left: &[usize], budgets: &Budgets<'_>) -> Option<usize> {
     let rank = |index: &usize| {
         let mover = movers.get(*index)?;
         let allowed = mover.budgets.iter().filter_map(|budget| budgets.get(*budget));
         let allowed = allowed.map(|budget| budget.allowed.clamp(0, 2)).min().unwrap_or(2);
         let loses_work = ["Job ", "CronJob "].iter().any(|kind| mover.workload.starts_with(kind));
-        Some(((mover.kind, !mover.is_ready, allowed == 0, loses_work, std::cmp::Reverse(allowed)), *index))
+        Some(((mover.kind, allowed == 0, !mover.is_ready, loses_work, std::cmp::Reverse(allowed)), *index))
     };
     left.iter().filter_map(rank).min().map(|(_, index)| index)
+}
+
+/// True if a PDB of the mover does not allow any eviction now.
+fn is_blocked_now(mover: &MovingPods, budgets: &Budgets<'_>) -> bool {
+    mover.budgets.iter().filter_map(|budget| budgets.get(*budget)).any(|budget| budget.allowed <= 0)
 }
 
 /// Fills the next wave. Returns it and the indices of the remaining movers.

@@ -79,9 +79,6 @@ pub(in super::super) fn find_inputs(
             found.add_named(path);
         }
     }
-    if paths.len() > 1 {
-        found.keep_each_file_once();
-    }
     found
 }
 
@@ -102,7 +99,7 @@ impl FoundInputs {
 
     /// Removes files that an earlier path on the command line led to. Of a file that is named and in a folder, the named
     /// one is kept, because more of it is checked.
-    fn keep_each_file_once(&mut self) {
+    pub(super) fn keep_each_file_once(&mut self) {
         let file = |item: &WorkItem| match item {
             WorkItem::Read(Input::File(path), source) => {
                 // `a.yaml` and `./a.yaml` have the same components.

@@ -4,6 +4,7 @@ mod careful;
 mod replay;
 mod simulator;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -174,6 +175,42 @@ fn a_node_is_drained_as_planned_and_proven() {
     assert_eq!(sim.sent("LIST resourceclaims"), 2, "two looks");
     let changed = watcher.events.iter().filter(|event| matches!(event, Event::PlanChanged { .. }));
     assert_eq!(changed.count(), 0, "{:#?}", watcher.events);
+}
+
+/// How many new pods were reported as bound, and as Ready.
+fn reported_replacements(watcher: &RecordingUserInterface) -> (usize, usize) {
+    let count = |is_meant: fn(&Event) -> bool| watcher.events.iter().filter(|event| is_meant(event)).count();
+    (
+        count(|event| matches!(event, Event::ReplacementBound { .. })),
+        count(|event| matches!(event, Event::ReplacementReady { .. })),
+    )
+}
+
+#[test]
+fn replacements_that_start_during_the_evictions_of_their_wave_are_reported() {
+    let mut sim = example_simulator();
+    (sim.grace, sim.start) = (0, 0);
+    let mut refused = BTreeSet::new();
+    sim.answer_with(move |_, request| match request {
+        // A PDB holds back each pod once, so that the replacements of others start meanwhile.
+        DrainApiRequest::EvictPod { uid, .. } if refused.insert(uid.clone()) => {
+            Some(Ok(ServerResponse { code: 429, body: r#"{"message":"disruption budget"}"#.to_owned() }))
+        }
+        _ => None,
+    });
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
+    assert_eq!(reported_replacements(&watcher), (8, 8), "{:#?}", watcher.events);
+}
+
+#[test]
+fn a_bound_replacement_is_not_called_ready() {
+    let mut sim = example_simulator();
+    sim.start = 100_000;
+    let settings = RunSettings { wait: ReplacementWaitCondition::Bound, ..settings() };
+    let mut watcher = RecordingUserInterface::default();
+    assert_eq!(drain(&mut sim, &settings, &mut watcher), Ending::Proven, "{:#?}", watcher.events);
+    assert_eq!(reported_replacements(&watcher), (8, 0), "{:#?}", watcher.events);
 }
 
 #[test]

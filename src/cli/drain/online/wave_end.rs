@@ -62,7 +62,7 @@ impl Run<'_> {
             );
             let mut waiting = self.report_released_and_list_awaited(record, &mut progress);
             waiting.extend(self.describe_awaited_workloads(record, &workloads));
-            self.report_and_check_replacement_pods(wave, &workloads, &mut progress)?;
+            self.report_and_check_replacement_pods(record, &workloads, &mut progress)?;
             if waiting.is_empty() {
                 let seconds = seconds_between(began, now).unsigned_abs();
                 self.notify_observer(&Event::WaveFinished { wave, seconds });
@@ -171,26 +171,31 @@ impl Run<'_> {
     /// has a selected device.
     fn report_and_check_replacement_pods(
         &mut self,
-        wave: usize,
+        record: &WaveRecord,
         workloads: &PodsByWorkload,
         progress: &mut WaveProgress,
     ) -> Result<(), StopReason> {
-        let now = self.server.time_of_last_exchange();
+        let (wave, now) = (record.wave + 1, self.server.time_of_last_exchange());
         let mut events = Vec::new();
         let mut stuck = Vec::new();
         let is_first = !std::mem::replace(&mut progress.has_looked, true);
-        for pod in self.touched.iter().flat_map(|workload| workloads.non_terminating_pods(workload)) {
+        let pods = self.touched.iter().flat_map(|workload| {
+            let before = record.ready.iter().find(|before| before.workload == *workload);
+            workloads.non_terminating_pods(workload).iter().map(move |pod| (pod, before))
+        });
+        for (pod, before) in pods {
             let reference = || pod.reference.clone();
-            // Pods that were there when the wave was first looked at are not replacements, unless they are not bound
-            // yet.
-            if is_first && !pod.node.is_empty() {
+            // Pods that were bound when the wave was first looked at are not replacements, unless they were created
+            // during its evictions.
+            let is_older = before.is_none_or(|before| pod.created <= before.newest);
+            if is_first && !pod.node.is_empty() && is_older {
                 progress.bound.insert(pod.uid.clone());
                 progress.ready.insert(pod.uid.clone());
             }
             if !pod.node.is_empty() && progress.bound.insert(pod.uid.clone()) {
                 events.push(Event::ReplacementBound { wave, pod: reference(), node: pod.node.clone() });
             }
-            if pod.is_ready && progress.ready.insert(pod.uid.clone()) {
+            if pod.is_ready && pod.has_ready_condition && progress.ready.insert(pod.uid.clone()) {
                 events.push(Event::ReplacementReady { wave, pod: reference(), node: pod.node.clone() });
             }
             let is_new = !self.pending_before.contains(&pod.uid);

@@ -19,12 +19,14 @@ pub(super) struct WorkloadPod {
     pub(super) reference: PodRef,
     pub(super) uid: String,
     /// When it was created, as the API server writes it.
-    created: String,
+    pub(super) created: String,
     /// Empty if it is not bound.
     pub(super) node: String,
     /// True if it counts as a replacement: it has been Ready for `minReadySeconds`, or with `--wait bound` it is
     /// bound; or its work has succeeded.
     pub(super) is_ready: bool,
+    /// True if it has the condition Ready, or its work has succeeded.
+    pub(super) has_ready_condition: bool,
     /// The scheduler's message, if it found no place.
     pub(super) unschedulable: Option<String>,
 }
@@ -182,6 +184,7 @@ impl WorkloadPod {
                         !node.is_empty() && status.get("phase").str() != "Failed"
                     }
                 },
+            has_ready_condition: has_succeeded || ready.get("status").str() == "True",
             unschedulable: is_unschedulable.then(|| scheduled.get("message").str().to_owned()),
         }
     }
