@@ -484,17 +484,16 @@ fn describe_shortfall(
     }
     if !shortfall.effects.is_empty() {
         let names: Vec<&str> = shortfall.effects.names().collect();
-        lacks.push(format!("does not allow effect {}", names.join(" and ")));
+        lacks.push(match names.as_slice() {
+            [] => "does not allow an effect that Kubernetes does not have".to_owned(),
+            names => format!("does not allow effect {}", names.join(" and ")),
+        });
     }
     if let Some(limit) = shortfall.seconds.and(grant.entry.seconds) {
         let effect = if tolerated.effects == EffectSet::KNOWN { "`effect: NoExecute` and " } else { "" };
         // Only if nothing else is lacking, fewer seconds are enough.
-        let remedy = if lacks.is_empty() {
-            format!(": set {effect}`tolerationSeconds` to {limit} or less")
-        } else {
-            String::new()
-        };
-        lacks.push(format!("limits NoExecute to {limit}s{remedy}"));
+        let remedy = format!(": set {effect}`tolerationSeconds` to {limit} or less");
+        lacks.push(format!("limits NoExecute to {limit}s{}", if lacks.is_empty() { &remedy } else { "" }));
     }
     lacks.join(", and ")
 }

@@ -34,11 +34,16 @@ fn summary_sentence(forecast: &Forecast, origin: PodOrigin) -> Option<String> {
     if total == 0 {
         return None;
     }
+    // A pod that fits on devices from which it is evicted again has no place.
+    let is_evicted_again = |pod: &PodForecast| pod.outcome == PodOutcome::Fits && pod.evicted_again;
     let count = |outcome: PodOutcome| {
-        forecast.pods.iter().filter(is_counted).filter(|pod| pod.outcome == outcome).count()
+        let pods = forecast.pods.iter().filter(is_counted);
+        pods.filter(|pod| pod.outcome == outcome && !is_evicted_again(pod)).count()
     };
+    let evicted_again = forecast.pods.iter().filter(is_counted).filter(|pod| is_evicted_again(pod)).count();
     let parts = [
         (count(PodOutcome::Fits), format!("fits{place}"), format!("fit{place}")),
+        (evicted_again, "is evicted again and again".to_owned(), "are evicted again and again".to_owned()),
         (
             count(PodOutcome::Sometimes),
             format!("fits{place} in some courses"),

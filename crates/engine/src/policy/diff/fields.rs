@@ -70,6 +70,7 @@ pub(super) fn changed_fields(before: &Policy, after: &Policy) -> Vec<FieldChange
     if let (Ok(old), Ok(new)) = (doc::parse(&before.json), doc::parse(&after.json)) {
         compare_fields("", old.root(), new.root(), 0, &mut changes);
     }
+    changes.retain(|change| !is_set_by_server(&change.field));
     for (field, text) in &after.schema_files {
         let was = before.schema_files.iter().find(|(other, _)| other == field);
         if was.is_some_and(|(_, was)| was != text) {
@@ -79,6 +80,17 @@ pub(super) fn changed_fields(before: &Policy, after: &Policy) -> Vec<FieldChange
         }
     }
     changes
+}
+
+/// True if an API server sets the field of a stored policy, or kubectl does when it applies one.
+fn is_set_by_server(field: &str) -> bool {
+    const METADATA: [&str; 5] =
+        ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"];
+    let name = field.strip_prefix("metadata.").unwrap_or_default();
+    field == "status"
+        || field.starts_with("status.")
+        || METADATA.contains(&name.split(['.', '[']).next().unwrap_or_default())
+        || name == "annotations.kubectl.kubernetes.io/last-applied-configuration"
 }
 
 /// Adds each field of two versions of a value whose values differ; `at` is the path of the value.
