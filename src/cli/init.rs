@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::console::{Console, quote_for_shell};
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{ProfileArg, parse_profile};
-use crate::files;
+use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
 use tollgate_api::profile::{ALL, Profile};
 
 /// Add Tollgate to a repository
@@ -86,7 +86,10 @@ impl Arguments {
             console.write_sanitized_text(&format!("created {}\n", file.path))?;
         }
         for file in existing {
-            let addition = file.addition.map(|what| format!("; {what}:\n{}", indented(&file.text)));
+            let written = files::read_text(&self.folder.join(file.path), DEFAULT_MAX_FILE_BYTES);
+            let lacks_something = written.is_ok_and(|text| text != file.text);
+            let addition = file.addition.filter(|_| lacks_something);
+            let addition = addition.map(|what| format!("; {what}:\n{}", indented(&file.text)));
             let addition = addition.as_deref().unwrap_or("\n");
             console.write_sanitized_text(&format!("{} exists and is not changed{addition}", file.path))?;
         }
@@ -100,7 +103,7 @@ impl Arguments {
     fn starter_files(&self) -> Vec<NewFile> {
         let own = |path, text, addition| NewFile { path, text: fill_in_template(text), addition };
         let settings = include_str!("init/tollgate.yaml").replace("KUBERNETES", &self.kubernetes_setting());
-        let mut files = vec![own(".tollgate.yaml", &settings, None)];
+        let mut files = vec![own(".tollgate.yaml", &settings, Some("add the settings that it lacks"))];
         match self.ci_system() {
             CiSystem::Github => {
                 files.push(own(".github/workflows/tollgate.yml", include_str!("init/github.yml"), None));
