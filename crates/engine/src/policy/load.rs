@@ -21,6 +21,7 @@ use crate::rules::FindingLevel;
 use tollgate_api::conform::suggest;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
+use tollgate_document::source::list::{self, DocumentObject};
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_formats::gotime;
 
@@ -151,7 +152,8 @@ impl PolicyLoader {
         }
     }
 
-    /// Compiles one document of a file, and adds its policy or its errors.
+    /// Compiles the policies of one document of a file: the document itself, or the items of a list, as kubectl prints
+    /// several objects.
     fn load_document(
         &mut self,
         file: &PolicyFile,
@@ -159,16 +161,31 @@ impl PolicyLoader {
         lines: &LineIndex<'_>,
         schemas: &SchemaSource<'_>,
     ) {
-        let root = document.doc.root();
+        for object in list::objects(document.doc.root()) {
+            self.load_object(file, document, &object, lines, schemas);
+        }
+    }
+
+    /// Compiles one object of a document, and adds its policy or its errors.
+    fn load_object(
+        &mut self,
+        file: &PolicyFile,
+        document: &Document<'_>,
+        object: &DocumentObject<'_>,
+        lines: &LineIndex<'_>,
+        schemas: &SchemaSource<'_>,
+    ) {
+        let root = object.typed_value();
         let error = |fault: &PolicyFault| {
-            let location = document.locate(lines, &fault.at, fault.on_key);
+            let at = object.path_in_document(fault.at.clone());
+            let location = document.locate(lines, &at, fault.on_key);
             let (line, column) = match &fault.in_text {
                 Some((expression, offset)) => {
                     expression_position(&file.text, lines, location.bytes, expression, *offset)
                 }
                 None => (location.line, location.column),
             };
-            let field = fault.at.print(tollgate_document::field::PathAudience::User);
+            let field = at.print(tollgate_document::field::PathAudience::User);
             let message =
                 if field.is_empty() { fault.message.clone() } else { format!("{field}: {}", fault.message) };
             PolicyError { file: file.name.clone(), line, column, message }
@@ -192,7 +209,12 @@ impl PolicyLoader {
                 let message = format!("{} {name} is already defined at {}", kind.name(), other.source);
                 faults.report(&Path::ROOT.field("metadata").field("name"), message);
             }
-            let source = format!("{}:{}", file.name, document.first_line_number(lines)).into();
+            let line = if object.indexes.is_empty() {
+                document.first_line_number(lines)
+            } else {
+                document.locate(lines, &object.path_in_document(Path::ROOT.owned()), false).line
+            };
+            let source = format!("{}:{line}", file.name).into();
             let policy = read_policy(kind, root, source, schemas, &mut faults);
             self.policies.push(policy);
         } else {
