@@ -21,6 +21,12 @@ impl<'d> Budgets<'d> {
         Budgets { budgets }
     }
 
+    /// The PDBs without the pods that they select, for tests.
+    #[cfg(test)]
+    pub(crate) fn without_selectors(budgets: Vec<Budget>) -> Budgets<'d> {
+        Budgets { budgets: budgets.into_iter().map(|budget| (budget, Value::absent())).collect() }
+    }
+
     pub(crate) fn get(&self, index: usize) -> Option<&Budget> {
         self.budgets.get(index).map(|(budget, _)| budget)
     }

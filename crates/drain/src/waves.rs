@@ -65,11 +65,14 @@ pub(crate) fn assign_waves(
         waves.push(MoverWave { movers: vec![canary], limited_by });
     }
     // While a PDB does not allow an eviction, the wave waits, and so do all later ones.
-    left.sort_by_key(|index| movers.get(*index).is_some_and(|mover| is_blocked_now(mover, budgets)));
-    while !left.is_empty() {
-        let (wave, rest) = fill_next_wave(movers, &left, budgets, max_wave);
-        left = rest;
-        waves.push(wave);
+    let is_blocked = |index: &usize| movers.get(*index).is_some_and(|mover| is_blocked_now(mover, budgets));
+    let (blocked, free): (Vec<usize>, Vec<usize>) = left.into_iter().partition(is_blocked);
+    for mut left in [free, blocked] {
+        while !left.is_empty() {
+            let (wave, rest) = fill_next_wave(movers, &left, budgets, max_wave);
+            left = rest;
+            waves.push(wave);
+        }
     }
     for kind in [WaveSharing::Unit, WaveSharing::Alone] {
         for (index, mover) in moving().filter(|(_, mover)| mover.kind == kind) {
@@ -171,4 +174,42 @@ pub(crate) fn workload_or_pdb_in_most_waves(
     // The first of several by name.
     let slowest = all.max_by_key(|(count, rank, what)| (*count, *rank, std::cmp::Reverse(what.clone())));
     slowest.map(|(_, _, what)| what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MovingPods, WaveSharing, assign_waves};
+    use crate::budgets::Budgets;
+    use crate::outcome::Budget;
+
+    /// One wave that waits for a PDB holds up all later ones.
+    #[test]
+    fn pods_whose_budget_is_spent_move_after_all_others() {
+        let budget = Budget {
+            namespace: "app".to_owned(),
+            name: "spent".to_owned(),
+            allowed: 0,
+            allowed_at_best: 1,
+            lets_unready_pods_go: false,
+            grows_with_replicas: true,
+        };
+        let mover = |number: usize, workload: &str, budgets: &[usize]| MovingPods {
+            pods: vec![number],
+            workload: workload.to_owned(),
+            budgets: budgets.to_vec(),
+            kind: WaveSharing::Single,
+            is_ready: true,
+        };
+        let movers = [
+            mover(0, "Deployment app/a", &[0]),
+            mover(1, "Deployment app/b", &[]),
+            mover(2, "Deployment app/c", &[]),
+            mover(3, "Deployment app/c", &[]),
+            mover(4, "Deployment app/c", &[]),
+        ];
+        let budgets = Budgets::without_selectors(vec![budget]);
+        let waves = assign_waves(&movers, &|_| true, &budgets, 10, true);
+        let waves: Vec<Vec<usize>> = waves.into_iter().map(|wave| wave.movers).collect();
+        assert_eq!(waves, [vec![1], vec![2], vec![3], vec![4], vec![0]]);
+    }
 }

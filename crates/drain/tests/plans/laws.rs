@@ -181,6 +181,11 @@ fn check_invariants(name: &str, drain_command: &DrainCommand, objects: &str) {
         assert!(unique.contains(&user) || ghosts.contains(&user), "{name}: {user} uses a device");
     }
     let allowed = allowed_by_budget(objects);
+    let spent: BTreeSet<String> = (plan.budgets.iter().filter(|budget| budget.allowed <= 0))
+        .map(|budget| format!("{}/{}", budget.namespace, budget.name))
+        .collect();
+    let waits = |pod: &usize| plan.pods[*pod].budgets.iter().any(|budget| spent.contains(budget));
+    let mut some_waited = false;
     let mut moved = Vec::new();
     for (number, wave) in plan.waves.iter().enumerate() {
         assert!(!wave.pods.is_empty(), "{name}: wave {number} is empty");
@@ -201,6 +206,13 @@ fn check_invariants(name: &str, drain_command: &DrainCommand, objects: &str) {
             wave.pods.len() <= drain_command.request.options.max_wave,
             "{name}: wave {number} is too large"
         );
+        let is_alone = wave.limited_by.as_ref().is_some_and(|why| why.ends_with("moves alone"));
+        if number > 0 && !is_alone {
+            let free = wave.pods.iter().filter(|pod| !waits(pod)).count();
+            assert!(free == 0 || !some_waited, "{name}: wave {number} waits for the PDB of an earlier one");
+            some_waited |= free < wave.pods.len();
+            assert!(free == 0 || free == wave.pods.len(), "{name}: wave {number} waits for one of its pods");
+        }
         let workloads: BTreeSet<_> = wave
             .pods
             .iter()

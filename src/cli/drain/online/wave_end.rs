@@ -43,13 +43,13 @@ impl Run<'_> {
     }
 
     /// Waits until the pods of a wave are gone, their claims have released the devices, and new pods are as ready as
-    /// they were.
+    /// they were. `began` is when the wave began.
     pub(super) fn wait_until_wave_finished(
         &mut self,
         record: &WaveRecord,
-        deadline: Timestamp,
+        began: Timestamp,
     ) -> Result<(), StopReason> {
-        let (wave, began) = (record.wave + 1, self.server.time_of_last_exchange());
+        let (wave, deadline) = (record.wave + 1, add_duration(began, self.wave_timeout(record.grace)));
         let mut progress = WaveProgress::default();
         loop {
             self.refresh_objects_with_retries()?;

@@ -53,8 +53,8 @@ impl Run<'_> {
         let touched: BTreeSet<&str> = evicted.iter().map(|pod| pod.workload.as_str()).collect();
         let ready =
             record.ready.iter().filter(|ready| touched.contains(ready.workload.as_str())).cloned().collect();
-        let deadline = add_duration(self.server.time_of_last_exchange(), self.wave_timeout(record.grace));
-        self.wait_until_wave_finished(&WaveRecord { pods: evicted, ready, ..record.clone() }, deadline)
+        let began = self.server.time_of_last_exchange();
+        self.wait_until_wave_finished(&WaveRecord { pods: evicted, ready, ..record.clone() }, began)
     }
 
     /// Moves wave after wave until the plan has none left. `forceable` are the uids of the pods that the user has
@@ -165,11 +165,12 @@ impl Run<'_> {
             wave: wave + 1,
             pods: pods.iter().map(|(_, pod)| pod_ref(pod)).collect(),
         });
-        let deadline = add_duration(self.server.time_of_last_exchange(), self.wave_timeout(grace));
+        let began = self.server.time_of_last_exchange();
+        let deadline = add_duration(began, self.wave_timeout(grace));
         for (_, pod) in &pods {
             self.evict_pod(wave, pod, deadline)?;
         }
-        self.wait_until_wave_finished(&record, deadline)
+        self.wait_until_wave_finished(&record, began)
     }
 
     /// Evicts one pod through the eviction API. Waits and retries while a PDB does not allow it.
