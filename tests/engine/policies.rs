@@ -110,9 +110,8 @@ spec:
              operator: Exists, effect: NoExecute} in namespace \"ml-a\" is not allowed: the closest entry, allow[0] \
              {key: gpu.example.com/degraded, values: [thermal], effects: [NoSchedule, NoExecute], \
              maxTolerationSeconds: 600} in policy research at policies/p.yaml:1, does not allow every value, but \
-             `operator: Exists` matches all of them, and limits NoExecute to 600s: set `tolerationSeconds` to 600 or \
-             less; allowed instead: {key: gpu.example.com/degraded, operator: Equal, value: thermal, effect: NoExecute, \
-             tolerationSeconds: 600}",
+             `operator: Exists` matches all of them, and limits NoExecute to 600s; allowed instead: {key: \
+             gpu.example.com/degraded, operator: Equal, value: thermal, effect: NoExecute, tolerationSeconds: 600}",
         ),
         (
             r#"{"key":"gpu.example.com/lost","operator":"Exists","effect":"NoSchedule"}"#,
