@@ -30,12 +30,11 @@ pub(super) struct PolicyExpressions {
     sought: ExpressionFieldNames,
 }
 
-/// The expressions of a policy that read the object of a request.
+/// The expressions of a policy because of which its verdict depends on all fields of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectDependency {
-    /// Whether the policy applies depends on the object.
+    /// Match conditions that read the object: it decides whether the policy applies.
     MatchConditions,
-    /// The policy always applies, and has validations that read the object.
     Validations,
 }
 
@@ -138,15 +137,12 @@ impl PolicyExpressions {
         self.programs_except_messages().chain(messages).any(|program| program.needs_namespace)
     }
 
-    /// Returns which expressions, if any, make the verdict on an object depend on all of its fields.
-    pub(super) fn object_dependency(&self) -> Option<ObjectDependency> {
-        if self.conditions.iter().any(|condition| condition.program.reads_object) {
-            Some(ObjectDependency::MatchConditions)
-        } else if self.validations.iter().any(|validation| validation.program.reads_object) {
-            Some(ObjectDependency::Validations)
-        } else {
-            None
-        }
+    /// Returns because of which expressions, if any, the verdict on an object depends on all of its fields.
+    pub(super) fn object_dependencies(&self) -> impl Iterator<Item = ObjectDependency> {
+        let conditions = self.conditions.iter().any(|condition| condition.program.reads_object);
+        let validations = !self.validations.is_empty();
+        let conditions = conditions.then_some(ObjectDependency::MatchConditions);
+        conditions.into_iter().chain(validations.then_some(ObjectDependency::Validations))
     }
 
     /// Returns the expressions of a broken policy: only its match conditions, or none if these are invalid, and its

@@ -1,7 +1,7 @@
 //! Policies whose verdict on a toleration depends on more of the claim, such as its name or its device class.
 //!
-//! Invariant: if one of them may change the verdict, it is returned. One that cannot change it may be returned too, but
-//! only if other policies have match conditions as well.
+//! Invariant: if one of them may change the verdict, it is returned. One that cannot change it may be returned too.
+//! Validations always count, because `policy check` does not evaluate them.
 
 use super::toleration_arg::TolerationArg;
 use crate::report::record::{Json, record};
@@ -35,7 +35,7 @@ pub(super) fn undecided_policies(
 pub(super) fn describe((policy, dependency): &DependentPolicy) -> String {
     match dependency {
         ObjectDependency::MatchConditions => format!("{policy} applies only if its match conditions hold"),
-        ObjectDependency::Validations => format!("{policy} also has validations of the claim"),
+        ObjectDependency::Validations => format!("{policy} also has validations"),
     }
 }
 

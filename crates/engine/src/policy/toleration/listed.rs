@@ -45,7 +45,8 @@ pub struct ListedTolerationEntries {
     pub requires_key: Vec<String>,
     /// The policies from which the user is exempt.
     pub exempt: Vec<String>,
-    /// The policies that apply to the user and whose verdict depends on more of a claim than its tolerations.
+    /// The policies that apply to the user and whose verdict depends on more of a claim than its tolerations, once for
+    /// each reason.
     pub claim_dependent: Vec<(String, ObjectDependency)>,
     pub allow: Vec<ListedEntry>,
     pub deny: Vec<ListedEntry>,
@@ -131,9 +132,9 @@ fn list_entries(
         claim_dependent: ours
             .iter()
             .filter(|(matched, _)| matched.binds)
-            .filter_map(|(matched, _)| {
-                let dependency = matched.policy.expressions.object_dependency()?;
-                Some((matched.policy.kind_and_name(), dependency))
+            .flat_map(|(matched, _)| {
+                let dependencies = matched.policy.expressions.object_dependencies();
+                dependencies.map(|dependency| (matched.policy.kind_and_name(), dependency))
             })
             .collect(),
         allow: entries(group.as_ref().map(|group| &group.allowed)),
