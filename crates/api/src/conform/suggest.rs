@@ -217,10 +217,10 @@ pub(super) fn is_keyed_by_name(value: Value<'_>, item: &FieldType) -> bool {
 
 /// A hint on how to write a list in place of an object with the items by their names.
 fn hint_for_list_keyed_by_name(value: Value<'_>, item: &FieldType, is_yaml: bool) -> String {
-    let has_name = |field: &str| matches!(item, FieldType::Struct(item) if item.fields.iter().any(|known| known.json == field));
-    let first = value.members().next();
-    let named = first.filter(|(key, value)| {
-        value.kind() == ValueKind::Object && has_name("name") && (1..=40).contains(&key.text().len())
+    let has_name =
+        matches!(item, FieldType::Struct(item) if item.fields.iter().any(|field| field.json == "name"));
+    let named = value.members().next().filter(|(key, value)| {
+        has_name && value.kind() == ValueKind::Object && (1..=40).contains(&key.text().len())
     });
     match named {
         Some((key, _)) if is_yaml => {
