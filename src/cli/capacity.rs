@@ -1,20 +1,16 @@
 //! The device counts of each class before and after a change, which HTML pages draw as bars.
 //!
-//! After a change, its taints are in force, the claims of evicted pods are gone, and pods of the forecast that fit hold
-//! devices. The simulated runs of a forecast can choose different devices, so numbers are averages over the runs.
+//! Totals and taints come from the changed objects. Which devices are allocated, blocked and free after the change is
+//! an average over the simulated runs of a forecast, which can choose different devices.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::report::record::{Json, collect_records, record, to_json_text};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Doc;
-use tollgate_drain::{DrainPlan, PodDecision};
 use tollgate_forecast::{
-    DeviceCounts, DeviceReport, DeviceState, Forecast, ObjectKind, ReportedDevice, State, report_devices,
+    DeviceCounts, DeviceReport, DeviceShares, DeviceState, ObjectKind, State, report_devices,
 };
-
-/// A pod or a claim by namespace and name.
-type NamespaceAndName<'a> = (&'a str, &'a str);
 
 /// Kinds of changed objects that are applied before the devices are counted again. Not claims or pods: which devices
 /// these take and release comes from the forecast.
@@ -22,15 +18,17 @@ const KINDS_CHANGING_CAPACITY: [ObjectKind; 4] =
     [ObjectKind::DeviceTaintRule, ObjectKind::ResourceSlice, ObjectKind::DeviceClass, ObjectKind::Node];
 
 /// Returns JSON with the device counts of each class before and after a forecast in which the objects `changes`
-/// are applied.
-pub(super) fn forecast_device_counts_json(
+/// are applied. `devices` are those of the forecast; `None` without them.
+pub(super) fn device_count_changes_json(
     state: &State<'_>,
     changes: &[Doc<'_>],
-    forecast: &Forecast,
+    devices: &[DeviceShares],
     profile: &Profile,
-) -> String {
+) -> Option<String> {
+    if devices.is_empty() {
+        return None;
+    }
     let before = report_devices(state, profile);
-    let evicted = forecast.evicted.iter().map(|pod| (pod.namespace.as_str(), pod.name.as_str())).collect();
     let mut later = state.clone();
     for change in changes.iter().map(Doc::root) {
         let kind = ObjectKind::from_type_meta(change.get("apiVersion").str(), change.get("kind").str());
@@ -38,118 +36,46 @@ pub(super) fn forecast_device_counts_json(
             later.add(change);
         }
     }
-    let released = released_claims(&before, &evicted);
-    later.retain(ObjectKind::ResourceClaim, |claim| !released.contains(&(claim.namespace(), claim.name())));
     let after = report_devices(&later, profile);
-    let mut counts = after.class_counts();
-    for (count, taken) in counts.iter_mut().zip(average_devices_taken_by_class(&after, forecast)) {
-        count.allocated += rounded_count(taken.allocated);
-        count.free = count.free.saturating_sub(rounded_count(taken.free));
-    }
-    device_count_changes_json(
+    let counts_after = class_counts_after_runs(&after, devices);
+    Some(changed_counts_json(
         &counts_by_class(&before, before.class_counts()),
-        &counts_by_class(&after, counts),
-    )
+        &counts_by_class(&after, counts_after),
+    ))
 }
 
-/// Returns JSON with the device counts of each class before and after a drain: its devices are tainted, and each
-/// pod that moves gets as many devices elsewhere.
-pub(super) fn drain_device_counts_json(state: &State<'_>, plan: &DrainPlan, profile: &Profile) -> String {
-    let before = report_devices(state, profile);
-    let closed: BTreeSet<_> =
-        plan.devices.iter().map(|id| (id.driver.as_str(), id.pool.as_str(), id.device.as_str())).collect();
-    let moving = plan.pods.iter().filter_map(|pod| match &pod.fate {
-        PodDecision::Moves { nodes, .. } => {
-            Some(((pod.namespace.as_str(), pod.name.as_str()), !nodes.is_empty()))
-        }
-        PodDecision::Stays { .. } => None,
-    });
-    let moving: BTreeMap<NamespaceAndName<'_>, bool> = moving.collect();
-    let mut after = before.class_counts();
-    for device in &before.devices {
-        let is_closed = closed.contains(&(device.driver, device.pool, device.device));
-        let pods: Vec<_> = device.holders.iter().filter(|holder| !holder.admin_access).collect();
-        let moves = |holder: &&tollgate_forecast::Holder<'_>| {
-            holder.pod.and_then(|pod| moving.get(&(holder.namespace, pod)).copied())
+/// Returns the device counts of each class of the report, with the averages of the forecast for what its pods change.
+fn class_counts_after_runs(after: &DeviceReport<'_>, devices: &[DeviceShares]) -> Vec<DeviceCounts> {
+    let shares: HashMap<(&str, &str), &DeviceShares> =
+        devices.iter().map(|shares| ((shares.slice.as_str(), shares.device.as_str()), shares)).collect();
+    let mut sums = vec![StateSums::default(); after.classes.len()];
+    for device in &after.devices {
+        // Devices that no slice publishes belong to no class.
+        let Some(shares) = device.slice.and_then(|slice| shares.get(&(slice, device.device))) else {
+            continue;
         };
-        let leaves =
-            device.has_state(DeviceState::Allocated) && pods.iter().all(|holder| moves(holder).is_some());
-        let has_replacement = leaves && pods.iter().any(|holder| moves(holder) == Some(true));
-        let stays_usable =
-            !is_closed && !device.has_state(DeviceState::Tainted) && !device.has_state(DeviceState::Blocked);
         for class in &device.classes {
-            let Some(count) = after.get_mut(*class) else { continue };
-            if is_closed && device.has_state(DeviceState::Free) {
-                count.free = count.free.saturating_sub(1);
-            }
-            if is_closed && !device.has_state(DeviceState::Tainted) {
-                count.tainted += 1;
-            }
-            if leaves {
-                count.allocated = count.allocated.saturating_sub(1);
-                count.free += usize::from(stays_usable);
-            }
-            if has_replacement {
-                count.allocated += 1;
-                count.free = count.free.saturating_sub(1);
-            }
+            let Some(sum) = sums.get_mut(*class) else { continue };
+            sum.allocated += shares.allocated;
+            sum.blocked += shares.blocked;
+            sum.free += if device.has_state(DeviceState::Tainted) { 0.0 } else { shares.available };
         }
     }
-    device_count_changes_json(
-        &counts_by_class(&before, before.class_counts()),
-        &counts_by_class(&before, after),
-    )
+    let counts = after.class_counts().into_iter().zip(sums).map(|(count, sum)| DeviceCounts {
+        allocated: rounded_count(sum.allocated),
+        blocked: rounded_count(sum.blocked),
+        free: rounded_count(sum.free),
+        ..count
+    });
+    counts.collect()
 }
 
-/// The claims that nobody uses once these pods are gone.
-fn released_claims<'d>(
-    report: &DeviceReport<'d>,
-    evicted: &BTreeSet<NamespaceAndName<'_>>,
-) -> BTreeSet<NamespaceAndName<'d>> {
-    let (mut released, mut kept) = (BTreeSet::new(), BTreeSet::new());
-    for holder in report.devices.iter().flat_map(|device| &device.holders) {
-        let is_evicted = holder.pod.is_some_and(|pod| evicted.contains(&(holder.namespace, pod)));
-        let claims = if is_evicted { &mut released } else { &mut kept };
-        claims.insert((holder.namespace, holder.claim));
-    }
-    &released - &kept
-}
-
-/// Number of devices of a class that the pods of a forecast get, on average over its simulated runs.
+/// Average numbers of devices of a class in each state that pods change.
 #[derive(Clone, Copy, Default)]
-struct AverageDevicesTaken {
-    /// Devices that become allocated: those that are not shared.
+struct StateSums {
     allocated: f64,
-    /// Devices that were free before.
+    blocked: f64,
     free: f64,
-}
-
-/// Returns for each device class of the report how many devices the pods of the forecast get.
-fn average_devices_taken_by_class(
-    report: &DeviceReport<'_>,
-    forecast: &Forecast,
-) -> Vec<AverageDevicesTaken> {
-    let devices: HashMap<(&str, &str, &str), &ReportedDevice<'_>> =
-        report.devices.iter().map(|device| ((device.driver, device.pool, device.device), device)).collect();
-    let mut taken = vec![AverageDevicesTaken::default(); report.classes.len()];
-    for pod in &forecast.pods {
-        let listed: u32 = pod.placements.iter().map(|placement| placement.courses).sum();
-        for placement in &pod.placements {
-            // Placements that are not listed are like the others.
-            let share = f64::from(placement.courses) / f64::from(listed.max(1)) * f64::from(pod.fits)
-                / f64::from(forecast.samples.max(1));
-            for placed in placement.place.claims.iter().flat_map(|claim| &claim.devices) {
-                let key = (placed.driver.as_str(), placed.pool.as_str(), placed.device.as_str());
-                let Some(device) = devices.get(&key) else { continue };
-                for class in &device.classes {
-                    let Some(taken) = taken.get_mut(*class) else { continue };
-                    taken.allocated += if placed.consumed_capacity.is_none() { share } else { 0.0 };
-                    taken.free += if device.has_state(DeviceState::Free) { share } else { 0.0 };
-                }
-            }
-        }
-    }
-    taken
 }
 
 #[expect(
@@ -169,7 +95,7 @@ fn counts_by_class<'d>(
 }
 
 /// Returns JSON with the counts before and after, for each class that has devices.
-fn device_count_changes_json(
+fn changed_counts_json(
     before: &BTreeMap<&str, DeviceCounts>,
     after: &BTreeMap<&str, DeviceCounts>,
 ) -> String {

@@ -272,7 +272,13 @@ impl Arguments {
         let admission = AdmissionResult::from_objects(&given, state, profile, &now);
         // What a running cluster lists is complete.
         let assume_complete = self.state.assume_complete || self.state.paths.is_empty();
-        let settings = Settings { seed: self.courses.seed, assume_complete, ..Settings::defaults_at(at) };
+        let counts_devices = self.output == ReportOutput::Html;
+        let settings = Settings {
+            seed: self.courses.seed,
+            assume_complete,
+            counts_devices,
+            ..Settings::defaults_at(at)
+        };
         let forecast = simulate_admitted(&admission, state, profile, settings, self.courses.samples, missing);
         Ok(ForecastReport { profile, at, forecast, admission })
     }
@@ -284,13 +290,13 @@ pub(super) fn forecast_changes(
     changes: &[&str],
     state: &State<'_>,
     profile: &'static Profile,
-    at: gotime::Timestamp,
+    settings: Settings,
     missing: &[String],
 ) -> Forecast {
     let docs: Vec<Doc<'_>> = changes.iter().filter_map(|json| doc::parse(json).ok()).collect();
     let given: Vec<(&str, Value<'_>)> = docs.iter().map(|doc| ("", doc.root())).collect();
-    let admission = AdmissionResult::from_objects(&given, state, profile, &gotime::rfc3339(at));
-    let settings = Settings { assume_complete: true, ..Settings::defaults_at(at) };
+    let admission = AdmissionResult::from_objects(&given, state, profile, &gotime::rfc3339(settings.now));
+    let settings = Settings { assume_complete: true, ..settings };
     simulate_admitted(&admission, state, profile, settings, DEFAULT_SAMPLES, missing)
 }
 
@@ -374,13 +380,14 @@ impl ForecastReport {
     /// Returns the report for the HTML page, with the device counts of each class before and after.
     fn html_page_record(&self, state: &State<'_>) -> HtmlPageRecord {
         let docs = self.admission.parse_accepted_objects();
-        let capacity = capacity::forecast_device_counts_json(state, &docs, &self.forecast, self.profile);
-        HtmlPageRecord { json: json::forecast_record(self), capacity: Some(capacity) }
+        let capacity =
+            capacity::device_count_changes_json(state, &docs, &self.forecast.devices, self.profile);
+        HtmlPageRecord { json: json::forecast_record(self), capacity }
     }
 }
 
-/// Makes every outcome unknown if parts of the state are missing, because they may hold the devices that a pod
-/// gets.
+/// Makes every outcome, and the devices afterwards, unknown if parts of the state are missing, because they may hold
+/// the devices that a pod gets.
 fn mark_all_unknown_if_state_incomplete(forecast: &mut Forecast, missing: &[String]) {
     if missing.is_empty() {
         return;
@@ -393,5 +400,6 @@ fn mark_all_unknown_if_state_incomplete(forecast: &mut Forecast, missing: &[Stri
         pod.not_modelled = missing.to_vec();
     }
     forecast.most_pending = 0;
+    forecast.devices.clear();
     forecast.totals = PodOutcomeCounts::count_outcomes(&forecast.pods);
 }

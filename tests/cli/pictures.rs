@@ -143,3 +143,41 @@ fn without_a_dry_run_a_drain_has_no_page() {
     assert_eq!((code, out.as_str()), (2, ""), "{errors}");
     assert!(errors.contains("-o html requires --dry-run or --state"), "{errors}");
 }
+
+#[test]
+fn devices_whose_counters_are_used_up_are_not_counted_as_free() {
+    let folder = crate::program::folder("partitions");
+    let train = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: train, namespace: research}
+spec:
+  containers: [{name: main, image: train, resources: {claims: [{name: gpu}]}}]
+  resourceClaims: [{name: gpu, resourceClaimName: whole}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: whole, namespace: research}
+spec:
+  devices:
+    requests:
+    - name: gpu
+      exactly:
+        deviceClassName: gpu
+        selectors: [{cel: {expression: "device.attributes['gpu.example.com'].size == 2"}}]
+"#;
+    std::fs::write(folder.join("train.yaml"), train).expect("the file is written");
+    let state = Path::new(ROOT).join("tests/cli/forecast/partitions.yaml");
+    let state = state.to_str().expect("a path in UTF-8");
+    // Of 6 devices, `whole` of node a is blocked by the half that a pod uses. After each change, node b or its halves
+    // are used up as well.
+    for command in [
+        &["drain", "node/a"][..],
+        &["impact", "--target", "gpu.example.com/a", "--key", "example.com/broken"],
+        &["forecast", "train.yaml"],
+    ] {
+        let flags = ["--state", state, "--assume-complete", "--kubernetes", "1.37", "-o", "html"];
+        let (_, page, errors) = run(&folder, &[command, &flags].concat());
+        assert!(page.contains("4 → 1 free"), "{command:?}: {errors}{page}");
+    }
+}

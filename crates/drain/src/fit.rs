@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tollgate_document::doc::Doc;
 use tollgate_forecast::{
-    ClusterChange, Forecast, PlacementWithRunCount, Plan, PodForecast, PodOrigin, PodOutcome, StoredObject,
-    grace_period,
+    ClusterChange, DeviceShares, Forecast, PlacementWithRunCount, Plan, PodForecast, PodOrigin, PodOutcome,
+    StoredObject, grace_period,
 };
 
 /// Seconds between the longest grace period of a wave and the next wave. Jobs need some seconds to create new
@@ -54,6 +54,8 @@ pub(crate) struct FitResult {
     pub(crate) waves: Vec<MoverWave>,
     /// For each pod that moves, the nodes of its replacement in the simulated runs, most frequent first.
     pub(crate) nodes: BTreeMap<usize, Vec<String>>,
+    /// The devices after the drain; empty unless the settings ask for them.
+    pub(crate) devices: Vec<DeviceShares>,
 }
 
 impl<'d> FitSimulation<'_, '_, 'd> {
@@ -61,7 +63,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     pub(crate) fn drop_movers_until_all_fit(&self, movers: &mut [MovingPods]) -> FitResult {
         let options = self.input.request.options;
         let mut stays: Vec<Option<(StayExplanation, usize)>> = vec![None; movers.len()];
-        let mut nodes = BTreeMap::new();
+        let (mut nodes, mut devices) = (BTreeMap::new(), Vec::new());
         for round in 0.. {
             let is_moving = |index: usize| stays.get(index).is_some_and(Option::is_none);
             let planned = assign_waves(
@@ -75,12 +77,13 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 let forecast = self.simulate_drain_without_lone_movers(movers, &planned);
                 let (misfits, found) = self.find_misfits_and_replacement_nodes(movers, &is_moving, &forecast);
                 nodes = found;
+                devices = forecast.devices;
                 misfits
             } else {
                 self.all_movers_as_unknown_misfits(movers, &is_moving)
             };
             if misfits.is_empty() {
-                return FitResult { stays, waves: planned, nodes };
+                return FitResult { stays, waves: planned, nodes, devices };
             }
             if round < PARTIAL_REMOVAL_ROUNDS {
                 retain_hopeless_misfits_or_half(&mut misfits);
@@ -98,7 +101,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 }
             }
         }
-        FitResult { stays, waves: Vec::new(), nodes }
+        FitResult { stays, waves: Vec::new(), nodes, devices }
     }
 
     /// Simulates the drain: creates the rules, then evicts the movers wave by wave, each wave after the pods

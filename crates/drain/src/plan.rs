@@ -14,7 +14,7 @@ use crate::units::{PodUnit, units_of};
 use crate::users::{ClaimWithPods, PodWithClaims, claims_holding_selected_devices, pods_using_claims};
 use crate::waves::{MoverWave, MovingPods, WaveSharing, workload_or_pdb_in_most_waves};
 use std::collections::{BTreeMap, BTreeSet};
-use tollgate_api::profile::{ApiKind, Version};
+use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_document::doc::{self, Doc};
 use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::{
@@ -61,10 +61,12 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     drained.mark_pods_whose_eviction_fails_job(&mut stays);
 
     let mut movers = drained.group_into_movers(&stays);
-    let texts: Vec<String> = rules.iter().map(|rule| planned_noschedule_rule_json(rule, input)).collect();
+    let texts = rules.iter().map(|rule| rule.noschedule_json(&request.key, input.release.profile));
+    let texts: Vec<String> = texts.collect();
     let docs: Vec<Doc<'_>> = texts.iter().filter_map(|text| doc::parse(text).ok()).collect();
     let fitting = FitSimulation { input, rules: &docs, selection: &selection, drained: &drained };
-    let FitResult { stays: misfits, waves, nodes } = fitting.drop_movers_until_all_fit(&mut movers);
+    let FitResult { stays: misfits, waves, nodes, devices: devices_after } =
+        fitting.drop_movers_until_all_fit(&mut movers);
     for (mover, misfit) in movers.iter().zip(misfits) {
         let Some((stay, culprit)) = misfit else { continue };
         drained.mark_rest_of_group_staying(&mover.pods, &stay, Some(culprit), &mut stays);
@@ -74,7 +76,17 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let (pods, waves) = drained.pods_and_waves(&movers, &waves, &stays, &nodes);
     let used: BTreeSet<usize> = drained.budgets_by_pod.iter().flatten().copied().collect();
     let budgets = used.into_iter().filter_map(|index| drained.budgets.get(index).cloned()).collect();
-    Ok(DrainPlan { rules, devices, pods, waves, budgets, claims_without_pods, dominated_by, notes })
+    Ok(DrainPlan {
+        rules,
+        devices,
+        pods,
+        waves,
+        budgets,
+        claims_without_pods,
+        dominated_by,
+        devices_after,
+        notes,
+    })
 }
 
 /// The DeviceTaintRules that the targets need in this state.
@@ -299,9 +311,11 @@ fn stay_because_of(stay: &StayExplanation, other: StoredObject<'_>) -> StayExpla
     StayExplanation { why, ..stay.clone() }
 }
 
-/// The DeviceTaintRule as JSON, with the effect NoSchedule, which it has while pods move.
-fn planned_noschedule_rule_json(rule: &PlannedRule, input: &PlanInput<'_, '_>) -> String {
-    let versions = input.release.profile.versions(ApiKind::DeviceTaintRule);
-    let version = versions.first().copied().unwrap_or(Version::V1);
-    noschedule_rule_json(&rule.name, &rule.selects, &input.request.key, version)
+impl PlannedRule {
+    /// The DeviceTaintRule as JSON, with the effect NoSchedule, which it has while pods move. `key` is the taint key
+    /// of the drain.
+    pub fn noschedule_json(&self, key: &str, profile: &Profile) -> String {
+        let version = profile.versions(ApiKind::DeviceTaintRule).first().copied().unwrap_or(Version::V1);
+        noschedule_rule_json(&self.name, &self.selects, key, version)
+    }
 }

@@ -6,6 +6,7 @@
 use crate::allocations::{AllocationCache, SimulatedDevices};
 use crate::claims::ClaimState;
 use crate::controllers::Job;
+use crate::device_shares::DeviceStatesAfterRun;
 use crate::eras::EraIndexOfEachKind;
 use crate::evictions::{EvictionHistoryOfPod, PendingDeletion};
 use crate::forecast::{FinalPodState, PendingReason, PodRunResult, RunOutcome};
@@ -391,6 +392,14 @@ impl<'a, 'p> Simulation<'a, 'p> {
         }
     }
 
+    /// The state of every device. `None` if the plan lacks the era.
+    fn device_states(&self) -> Option<DeviceStatesAfterRun> {
+        let era = self.devices.era;
+        let (devices, nodes) =
+            (self.plan.eras.devices.get(era.devices)?, self.plan.eras.nodes.get(era.nodes)?);
+        Some(DeviceStatesAfterRun::new((era.devices, devices), &self.devices.usage, nodes))
+    }
+
     fn into_run_outcome(mut self) -> RunOutcome {
         let mut pods = Vec::with_capacity(self.plan.tracked.len());
         for tracked in &self.plan.tracked {
@@ -429,6 +438,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
                 evicted_again,
             });
         }
-        RunOutcome { evicted: self.evicted, pods }
+        let devices = self.plan.settings.counts_devices.then(|| self.device_states()).flatten();
+        RunOutcome { evicted: self.evicted, pods, devices }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the order of the runs does not matter.
 
+use crate::device_shares::{DeviceStatesAfterRun, DeviceTally};
 use crate::outcome::{
     EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, PlacementWithRunCount, PodForecast,
     PodOrigin, PodOutcome, PodOutcomeCounts,
@@ -13,12 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 const HELD_BACK_EXPLANATION: &str = "A StatefulSet creates a pod after the pods before it are ready.";
 
 /// The evicted pods, and the outcome of each reported pod, in one simulated run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct RunOutcome {
     /// The pods of the initial state that are evicted in this run.
     pub(crate) evicted: Vec<EvictedPod>,
     /// The result for each reported pod, in the order of the plan.
     pub(crate) pods: Vec<PodRunResult>,
+    /// The devices at the end of the run, if the settings of the plan ask for them.
+    pub(crate) devices: Option<DeviceStatesAfterRun>,
 }
 
 /// Result of one simulated run for one pod.
@@ -53,11 +56,13 @@ impl Forecast {
     pub fn from_runs(plan: &Plan<'_>, courses: impl IntoIterator<Item = RunOutcome>) -> Forecast {
         let mut sums: Vec<PodTally> = plan.tracked.iter().map(|_| PodTally::default()).collect();
         let mut evicted = BTreeSet::new();
+        let mut devices = DeviceTally::default();
         let mut samples = 0;
         let mut most_pending = 0;
         for course in courses {
             samples += 1;
             evicted.extend(course.evicted);
+            course.devices.iter().for_each(|run| devices.add_run(run));
             let is_pending = |pod: &&PodRunResult| matches!(pod.end, FinalPodState::Pending(_));
             most_pending = most_pending.max(course.pods.iter().filter(is_pending).count());
             for (sum, pod) in sums.iter_mut().zip(course.pods) {
@@ -67,7 +72,8 @@ impl Forecast {
         let pods: Vec<PodForecast> =
             plan.tracked.iter().zip(sums).map(|(pod, sum)| sum.into_forecast(pod, samples)).collect();
         let (totals, evicted) = (PodOutcomeCounts::count_outcomes(&pods), evicted.into_iter().collect());
-        Forecast { samples, evicted, pods, totals, most_pending, missing: plan.missing.clone() }
+        let devices = devices.into_shares(plan, samples);
+        Forecast { samples, evicted, pods, totals, most_pending, devices, missing: plan.missing.clone() }
     }
 }
 

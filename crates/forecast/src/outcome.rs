@@ -3,6 +3,7 @@
 //! These are plain values without borrows, so that runs can be simulated in several threads and combined at the end.
 //! Formatting as text or JSON is not part of this module.
 
+use crate::device_shares::DeviceShares;
 use std::collections::BTreeMap;
 use tollgate_formats::gotime::Timestamp;
 
@@ -22,6 +23,10 @@ pub struct Forecast {
     /// Maximum number of pending pods in one run. It can exceed the number of pods with the outcome
     /// `Pending`, because pods that fit only sometimes are included.
     pub most_pending: usize,
+    /// The devices after the runs, by slice and name. Empty without [`Settings::counts_devices`].
+    ///
+    /// [`Settings::counts_devices`]: crate::Settings::counts_devices
+    pub devices: Vec<DeviceShares>,
     /// Kinds missing from the state, such as `Nodes`. Pods that depend on them have an unknown outcome.
     pub missing: Vec<String>,
 }

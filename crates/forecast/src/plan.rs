@@ -57,12 +57,16 @@ pub struct Settings {
     /// If true, a kind without objects in the state does not exist in the cluster. Otherwise its objects may
     /// be missing from the state.
     pub assume_complete: bool,
+    /// Whether to determine the state of every device after each run, for [`Forecast::devices`].
+    ///
+    /// [`Forecast::devices`]: crate::Forecast::devices
+    pub counts_devices: bool,
 }
 
 impl Settings {
     /// Settings with the seed 0 and the default limit.
     pub fn defaults_at(now: Timestamp) -> Settings {
-        Settings { now, seed: 0, max_steps: DEFAULT_MAX_STEPS, assume_complete: false }
+        Settings { now, seed: 0, max_steps: DEFAULT_MAX_STEPS, assume_complete: false, counts_devices: false }
     }
 }
 

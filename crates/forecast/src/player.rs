@@ -42,6 +42,6 @@ impl RunSimulator<'_> {
     /// Simulates the run with the number `course`, which determines its random numbers together with the
     /// seed.
     pub fn simulate_run(&mut self, course: u32) -> RunOutcome {
-        Simulation::simulate_run(self, course).unwrap_or(RunOutcome { evicted: Vec::new(), pods: Vec::new() })
+        Simulation::simulate_run(self, course).unwrap_or_default()
     }
 }

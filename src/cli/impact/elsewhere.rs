@@ -7,9 +7,10 @@ use crate::cli::capacity;
 use crate::cli::forecast::{
     check_pending_pod_limit_in_worst_run, forecast_changes, stored, summary_of_evicted,
 };
+use crate::cli::shared::ReportOutput;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
-use tollgate_forecast::{Forecast, ObjectKind, State};
+use tollgate_forecast::{Forecast, ObjectKind, Settings, State};
 use tollgate_formats::gotime::Timestamp;
 
 /// A forecast of where the evicted pods go.
@@ -36,16 +37,15 @@ impl EvictedPodsForecast {
     pub(super) fn forecast_if_state_has_nodes(
         changes: &[&str],
         state: Option<&State<'_>>,
-        (profile, at): (&'static Profile, Timestamp),
+        (profile, settings): (&'static Profile, Settings),
         omissions: &[String],
-        assume_complete: bool,
     ) -> Option<EvictedPodsForecast> {
         let state = state.filter(|state| !state.objects_of_kind(ObjectKind::Node).is_empty())?;
         let mut missing = omissions.to_vec();
-        if state.objects_of_kind(ObjectKind::DeviceClass).is_empty() && !assume_complete {
+        if state.objects_of_kind(ObjectKind::DeviceClass).is_empty() && !settings.assume_complete {
             missing.push("the dump contains no DeviceClasses".to_owned());
         }
-        let forecast = forecast_changes(changes, state, profile, at, &missing);
+        let forecast = forecast_changes(changes, state, profile, settings, &missing);
         Some(EvictedPodsForecast { forecast, missing })
     }
 
@@ -69,15 +69,11 @@ impl ImpactReporter<'_> {
     ) -> Option<EvictedPodsForecast> {
         // What a running cluster lists is complete.
         let assume_complete = self.arguments.state.assume_complete || self.arguments.state.paths.is_empty();
+        let counts_devices = self.arguments.output == ReportOutput::Html;
+        let settings = Settings { assume_complete, counts_devices, ..Settings::defaults_at(at) };
         let mut omissions = self.omissions.clone();
         omissions.extend(self.unlisted.iter().filter(|why| !self.omissions.contains(why)).cloned());
-        EvictedPodsForecast::forecast_if_state_has_nodes(
-            changes,
-            self.state,
-            (profile, at),
-            &omissions,
-            assume_complete,
-        )
+        EvictedPodsForecast::forecast_if_state_has_nodes(changes, self.state, (profile, settings), &omissions)
     }
 
     /// Returns the devices of each class before and after the changes, for an HTML page; `None` if it is not known
@@ -90,7 +86,7 @@ impl ImpactReporter<'_> {
     ) -> Option<String> {
         let elsewhere = elsewhere.filter(|elsewhere| elsewhere.missing.is_empty())?;
         let docs: Vec<Doc<'_>> = changes.iter().filter_map(|json| doc::parse(json).ok()).collect();
-        Some(capacity::forecast_device_counts_json(self.state?, &docs, &elsewhere.forecast, profile))
+        capacity::device_count_changes_json(self.state?, &docs, &elsewhere.forecast.devices, profile)
     }
 
     /// Reports an error if more of the evicted pods stay Pending than `--max pending` allows, or if that cannot

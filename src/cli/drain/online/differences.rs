@@ -158,6 +158,7 @@ mod tests {
             budgets: Vec::new(),
             claims_without_pods: Vec::new(),
             dominated_by: None,
+            devices_after: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -1,0 +1,114 @@
+//! Which devices are allocated, blocked and free at the end of the simulated runs.
+//!
+//! A device can be taken without being allocated: partitions share the counters of their GPU, so one allocation blocks
+//! others. So the state of every device is computed after each run, from the allocations of that run alone. Taints
+//! are no part of this, because they are the same in all runs.
+
+use crate::eras::DevicesInEra;
+use crate::nodes::Nodes;
+use crate::plan::Plan;
+use std::collections::BTreeMap;
+use tollgate_allocator::{DeviceUsage, Node};
+
+/// Shares of the simulated runs, from 0 to 1, at whose end a device is in each state.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DeviceShares {
+    /// Name of the ResourceSlice that publishes the device.
+    pub slice: String,
+    pub device: String,
+    /// A claim holds the device, or a share of it.
+    pub allocated: f64,
+    /// No request can be allocated the device.
+    pub blocked: f64,
+    /// Neither allocated nor blocked. The device may have taints.
+    pub available: f64,
+}
+
+/// The state of each device at the end of one run, in the order of the inventory of a device era.
+#[derive(Clone, Debug)]
+pub(crate) struct DeviceStatesAfterRun {
+    /// Index of the device era in which the run ends.
+    era: usize,
+    states: Vec<StateAfterRun>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct StateAfterRun {
+    is_allocated: bool,
+    is_blocked: bool,
+}
+
+impl DeviceStatesAfterRun {
+    /// The states of all devices of an era, whose index is `number`, if claims hold the devices of `usage`.
+    pub(crate) fn new<'d>(
+        (number, era): (usize, &DevicesInEra<'d>),
+        usage: &DeviceUsage<'d>,
+        nodes: &Nodes<'d>,
+    ) -> DeviceStatesAfterRun {
+        let schedulable = nodes.iter().filter(|(_, info)| !info.unschedulable).map(|(_, info)| info.node);
+        let schedulable: Vec<Node<'d>> = schedulable.collect();
+        let nodes = (!nodes.is_empty()).then_some(schedulable.as_slice());
+        let obstacles = era.inventory.obstacles_other_than_holders_and_taints(usage, nodes);
+        let states = era.inventory.published_devices().map(|device| StateAfterRun {
+            is_allocated: usage.is_held_or_shared(device.key()),
+            is_blocked: obstacles.get(device.candidate.index).is_some_and(Option::is_some),
+        });
+        DeviceStatesAfterRun { era: number, states: states.collect() }
+    }
+}
+
+/// Number of runs at whose end a device is in each state.
+#[derive(Clone, Copy, Default)]
+struct RunCounts {
+    allocated: u32,
+    blocked: u32,
+    available: u32,
+}
+
+impl RunCounts {
+    fn add_run(&mut self, state: StateAfterRun) {
+        self.allocated += u32::from(state.is_allocated);
+        self.blocked += u32::from(state.is_blocked);
+        self.available += u32::from(!state.is_allocated && !state.is_blocked);
+    }
+}
+
+/// Counts the states of devices over all runs.
+#[derive(Default)]
+pub(crate) struct DeviceTally {
+    /// The counts of each device, in the order of the inventory, by device era.
+    by_era: BTreeMap<usize, Vec<RunCounts>>,
+}
+
+impl DeviceTally {
+    pub(crate) fn add_run(&mut self, run: &DeviceStatesAfterRun) {
+        let counts = self.by_era.entry(run.era).or_default();
+        counts.resize(run.states.len(), RunCounts::default());
+        for (count, state) in counts.iter_mut().zip(&run.states) {
+            count.add_run(*state);
+        }
+    }
+
+    /// The shares of all devices, by slice and name. Empty if no run was counted.
+    pub(crate) fn into_shares(self, plan: &Plan<'_>, samples: u32) -> Vec<DeviceShares> {
+        let mut by_name: BTreeMap<(&str, &str), RunCounts> = BTreeMap::new();
+        for (era, counts) in &self.by_era {
+            let Some(era) = plan.eras.devices.get(*era) else { continue };
+            for (device, counts) in era.inventory.published_devices().zip(counts) {
+                let sum = by_name.entry((device.slice_name(), device.candidate.name)).or_default();
+                sum.allocated += counts.allocated;
+                sum.blocked += counts.blocked;
+                sum.available += counts.available;
+            }
+        }
+        let share = |count: u32| f64::from(count) / f64::from(samples.max(1));
+        let shares = by_name.into_iter().map(|((slice, device), counts)| DeviceShares {
+            slice: slice.to_owned(),
+            device: device.to_owned(),
+            allocated: share(counts.allocated),
+            blocked: share(counts.blocked),
+            available: share(counts.available),
+        });
+        shares.collect()
+    }
+}
