@@ -1,6 +1,7 @@
 //! The PodDisruptionBudgets of a cluster: the pods that they select, and the number of disruptions that they allow.
 
 use crate::outcome::Budget;
+use tollgate_api::view::{self, View as _};
 use tollgate_document::doc::Value;
 use tollgate_forecast::nodes::label_selector_matches;
 use tollgate_forecast::{ObjectKind, State, StoredObject};
@@ -34,9 +35,9 @@ impl<'d> Budgets<'d> {
     /// Indices of the PDBs that the Eviction API checks when it evicts the pod: those in its namespace whose selector
     /// matches its labels, sorted by name. Empty for a pod that is Pending, Succeeded or Failed, and for one that is not
     /// Ready if its only PDB lets such pods go.
-    // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB, shouldEnforceResourceVersion
     pub(crate) fn budgets_checked_at_eviction(&self, pod: StoredObject<'_>) -> Vec<usize> {
-        if matches!(pod.value.get("status").get("phase").str(), "Pending" | "Succeeded" | "Failed") {
+        let read = view::Pod::of(pod.value);
+        if read.is_evicted_despite_budgets() {
             return Vec::new();
         }
         let labels = pod.value.get("metadata").get("labels");
@@ -46,7 +47,7 @@ impl<'d> Budgets<'d> {
             own.filter(|(_, (_, selector))| label_selector_matches(*selector, labels)).collect();
         if let [(_, (budget, _))] = checked.as_slice()
             && budget.lets_unready_pods_go
-            && !is_ready_or_unknown(pod)
+            && !read.is_ready_or_unknown()
         {
             return Vec::new();
         }
@@ -67,14 +68,6 @@ impl Budget {
     }
 }
 
-/// True if the pod is Ready, or if its conditions are not known.
-pub(crate) fn is_ready_or_unknown(pod: StoredObject<'_>) -> bool {
-    let mut conditions = pod.value.get("status").get("conditions").items();
-    conditions
-        .find(|condition| condition.get("type").str() == "Ready")
-        .is_none_or(|ready| ready.get("status").str() == "True")
-}
-
 /// Reads the fields of a PodDisruptionBudget that a drain needs.
 fn read_budget(object: StoredObject<'_>) -> Budget {
     let status = object.value.get("status");
@@ -85,19 +78,12 @@ fn read_budget(object: StoredObject<'_>) -> Budget {
         _ => allowed,
     };
     let spec = object.value.get("spec");
-    let lets_unready_pods_go = match spec.get("unhealthyPodEvictionPolicy").str() {
-        "AlwaysAllow" => true,
-        _ => match (status.get("currentHealthy").int(), status.get("desiredHealthy").int()) {
-            (Some(current), Some(desired)) => desired > 0 && current >= desired,
-            _ => false,
-        },
-    };
     Budget {
         namespace: object.namespace().to_owned(),
         name: object.name().to_owned(),
         allowed,
         allowed_at_best: at_best.max(allowed),
-        lets_unready_pods_go,
+        lets_unready_pods_go: view::Budget::of(object.value).lets_unready_pods_go(),
         grows_with_replicas: !spec.get("maxUnavailable").exists() && spec.get("minAvailable").str() != "100%",
     }
 }

@@ -1,6 +1,6 @@
 //! Computes the plan of a drain: rules, pods, waves.
 
-use crate::budgets::{Budgets, is_ready_or_unknown};
+use crate::budgets::Budgets;
 use crate::fit::{FitResult, FitSimulation};
 use crate::movable::{MoveChecks, has_controller, is_daemon_pod, node_of};
 use crate::notes::autoscaler_and_pdb_notes;
@@ -15,6 +15,7 @@ use crate::users::{ClaimWithPods, PodWithClaims, claims_holding_selected_devices
 use crate::waves::{MoverWave, MovingPods, WaveSharing, workload_or_pdb_in_most_waves};
 use std::collections::{BTreeMap, BTreeSet};
 use tollgate_api::profile::{ApiKind, Profile, Version};
+use tollgate_api::view::{Pod, View as _};
 use tollgate_document::doc::{self, Doc};
 use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::{
@@ -216,7 +217,7 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
                     .pods
                     .iter()
                     .filter_map(|index| self.pods.get(*index))
-                    .all(|pod| is_ready_or_unknown(pod.pod)),
+                    .all(|pod| Pod::of(pod.pod.value).is_ready_or_unknown()),
             };
             movers.push((unit.name.namespace.to_owned(), mover));
         }
@@ -237,7 +238,7 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
                 workload,
                 budgets,
                 kind,
-                is_ready: is_ready_or_unknown(object),
+                is_ready: Pod::of(object.value).is_ready_or_unknown(),
             };
             movers.push((object.namespace().to_owned(), mover));
         }

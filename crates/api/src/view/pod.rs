@@ -31,8 +31,16 @@ view! {
 
     /// PodStatus.
     PodStatus {
+        phase: str = "phase",
+        conditions: list<PodCondition> = "conditions",
         resource_claim_statuses: list<PodClaimStatus> = "resourceClaimStatuses",
         extended_resource_claim_status: one<ExtendedClaimStatus> = "extendedResourceClaimStatus",
+    }
+
+    /// PodCondition.
+    PodCondition {
+        kind: str = "type",
+        status: str = "status",
     }
 
     /// PodResourceClaimStatus: the name of a claim that was made for the pod.
@@ -57,10 +65,45 @@ view! {
     BudgetSpec {
         /// `selector`, a label selector
         selector: raw = "selector",
+        unhealthy_pod_eviction_policy: str = "unhealthyPodEvictionPolicy",
     }
 
     /// PodDisruptionBudgetStatus.
     BudgetStatus {
         disruptions_allowed: int = "disruptionsAllowed",
+        current_healthy: opt_int = "currentHealthy",
+        desired_healthy: opt_int = "desiredHealthy",
+    }
+}
+
+impl Pod<'_> {
+    /// True if the pod is Ready, or if its conditions are not known.
+    pub fn is_ready_or_unknown(self) -> bool {
+        let ready = self.status().conditions().iter().find(|condition| condition.kind() == "Ready");
+        ready.is_none_or(|ready| ready.status() == "True")
+    }
+
+    /// True if the Eviction API evicts the pod whatever its PodDisruptionBudgets say: it runs no containers yet or
+    /// any more.
+    // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB
+    pub fn is_evicted_despite_budgets(self) -> bool {
+        matches!(self.status().phase(), "Pending" | "Succeeded" | "Failed")
+    }
+}
+
+impl Budget<'_> {
+    /// True if the Eviction API lets pods go that are not Ready, if this is their only PodDisruptionBudget.
+    // upstream v1.37 registry/core/pod/storage/eviction.go shouldEnforceResourceVersion
+    pub fn lets_unready_pods_go(self) -> bool {
+        let status = self.status();
+        match (
+            self.spec().unhealthy_pod_eviction_policy(),
+            status.current_healthy(),
+            status.desired_healthy(),
+        ) {
+            ("AlwaysAllow", _, _) => true,
+            (_, Some(current), Some(desired)) => desired > 0 && current >= desired,
+            _ => false,
+        }
     }
 }

@@ -11,7 +11,8 @@ pub struct ViolatedBudget<'s> {
     pub violated_by: usize,
 }
 
-/// Returns the PodDisruptionBudgets that the evictions of an impact violate, sorted by namespace and name. The eviction
+/// Returns the PodDisruptionBudgets that the evictions of an impact violate, sorted by namespace and name. Pods that the
+/// Eviction API would let go count as no violation, such as broken pods if the budget allows that. The eviction
 /// controller ignores budgets, so these are for information.
 pub fn violated_budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<ViolatedBudget<'s>> {
     let mut evicted: Vec<_> = impact.pods.iter().filter(|pod| pod.outcome.is_evicted()).collect();
@@ -21,7 +22,11 @@ pub fn violated_budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<
         let namespace = pods.first().map_or("", |pod| pod.namespace);
         for budget in snapshot.budgets(namespace) {
             let Some(selector) = &budget.selector else { continue };
-            let covered = pods.iter().filter(|pod| {
+            let protected = pods.iter().filter(|pod| {
+                !pod.record.is_evicted_despite_budgets
+                    && (pod.record.is_ready_or_unknown || !budget.lets_unready_pods_go)
+            });
+            let covered = protected.filter(|pod| {
                 let label = |key: &str| pod.record.labels.iter().find(|(name, _)| **name == *key);
                 selector.iter().all(|wanted| wanted.holds(label(&wanted.key).map(|(_, value)| &**value)))
             });

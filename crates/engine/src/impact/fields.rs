@@ -80,13 +80,21 @@ const RULE: KeptFields = Fields(&[("metadata", RULE_METADATA), ("spec", All)]);
 const POD: KeptFields = Fields(&[
     ("metadata", LABELED_METADATA),
     ("spec", Fields(&[("nodeName", All), ("resourceClaims", All), ("schedulingGroup", All)])),
-    ("status", Fields(&[("resourceClaimStatuses", All), ("extendedResourceClaimStatus", All)])),
+    (
+        "status",
+        Fields(&[
+            ("phase", All),
+            ("conditions", Items(&Fields(&[("type", All), ("status", All)]))),
+            ("resourceClaimStatuses", All),
+            ("extendedResourceClaimStatus", All),
+        ]),
+    ),
 ]);
 
 const BUDGET: KeptFields = Fields(&[
     ("metadata", METADATA),
-    ("spec", Fields(&[("selector", All)])),
-    ("status", Fields(&[("disruptionsAllowed", All)])),
+    ("spec", Fields(&[("selector", All), ("unhealthyPodEvictionPolicy", All)])),
+    ("status", Fields(&[("disruptionsAllowed", All), ("currentHealthy", All), ("desiredHealthy", All)])),
 ]);
 
 const NAMESPACE: KeptFields = Fields(&[("metadata", LABELED_METADATA)]);

@@ -336,6 +336,8 @@ pub(super) fn pod_record(
             .map(|owner| names.intern(&format!("{}/{}", owner.kind(), owner.name()))),
         scheduled: !spec.node_name().is_empty(),
         deleting: !metadata.json().get("deletionTimestamp").is_null_or_absent(),
+        is_evicted_despite_budgets: pod.is_evicted_despite_budgets(),
+        is_ready_or_unknown: pod.is_ready_or_unknown(),
         group: spec.scheduling_group().pod_group_name().map(|name| names.intern(name)),
         labels: interned_labels(metadata.labels(), names),
         claims,
@@ -347,7 +349,8 @@ pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner
     let selector = read_selector(budget.spec().selector(), |text| names.intern(text));
     let name = names.intern(budget.metadata().name());
     // Without a status the disruption controller has not seen the budget yet and allows no eviction.
-    Budget { bytes: 0, name, selector, allowed: budget.status().disruptions_allowed() }
+    let allowed = budget.status().disruptions_allowed();
+    Budget { bytes: 0, name, selector, allowed, lets_unready_pods_go: budget.lets_unready_pods_go() }
 }
 
 /// Converts the labels of a pod, sorted by key; pods with the same labels share one record.

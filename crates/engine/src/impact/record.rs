@@ -297,6 +297,9 @@ pub(super) struct Pod {
     pub(super) scheduled: bool,
     /// True if it is being deleted.
     pub(super) deleting: bool,
+    /// True if the Eviction API evicts it whatever its PodDisruptionBudgets say.
+    pub(super) is_evicted_despite_budgets: bool,
+    pub(super) is_ready_or_unknown: bool,
     /// The PodGroup it is part of.
     pub(super) group: Option<InternedStr>,
     /// Sorted by key; shared with other pods.
@@ -333,4 +336,6 @@ pub(super) struct Budget {
     pub(super) selector: Option<Vec<LabelRequirement<InternedStr>>>,
     /// `status.disruptionsAllowed` of the PodDisruptionBudget.
     pub(super) allowed: i64,
+    /// True if the Eviction API lets pods go that are not Ready.
+    pub(super) lets_unready_pods_go: bool,
 }

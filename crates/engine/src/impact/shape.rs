@@ -52,6 +52,8 @@ const POD: FieldShape = Fields(&[
     row(
         "status",
         Fields(&[
+            row("phase", Str),
+            row("conditions", List(&Fields(&[row("type", Str), row("status", Str)]))),
             row("resourceClaimStatuses", CLAIM_NAMES),
             row("extendedResourceClaimStatus", Fields(&[row("resourceClaimName", Str)])),
         ]),
@@ -65,12 +67,22 @@ const BUDGET: FieldShape = Fields(&[
     row("metadata", METADATA),
     row(
         "spec",
-        Fields(&[row(
-            "selector",
-            Fields(&[row("matchLabels", StrMap), row("matchExpressions", List(&LABEL_REQUIREMENT))]),
-        )]),
+        Fields(&[
+            row(
+                "selector",
+                Fields(&[row("matchLabels", StrMap), row("matchExpressions", List(&LABEL_REQUIREMENT))]),
+            ),
+            row("unhealthyPodEvictionPolicy", Str),
+        ]),
     ),
-    row("status", Fields(&[row("disruptionsAllowed", Number)])),
+    row(
+        "status",
+        Fields(&[
+            row("disruptionsAllowed", Number),
+            row("currentHealthy", Number),
+            row("desiredHealthy", Number),
+        ]),
+    ),
 ]);
 
 const NAMESPACE: FieldShape = Fields(&[row("metadata", METADATA)]);
