@@ -97,7 +97,10 @@ fn is_set_by_server(field: &str) -> bool {
 fn compare_fields(at: &str, old: Value<'_>, new: Value<'_>, depth: usize, changes: &mut Vec<FieldChange>) {
     let is_flat = |list: Value<'_>| list.items().all(Value::is_empty);
     let below = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
-    match (old.kind(), new.kind()) {
+    // kubectl adds the annotations for its own one, so without any the map is as good as empty.
+    let is_empty_map = |value: Value<'_>| at == "metadata.annotations" && value.is_null_or_absent();
+    let kind = |value| if is_empty_map(value) { ValueKind::Object } else { value.kind() };
+    match (kind(old), kind(new)) {
         (ValueKind::Object, ValueKind::Object) if depth < MAX_COMPARED_DEPTH => {
             let members = old.members().chain(new.members());
             let names: BTreeSet<&str> = members.map(|(key, _)| key.text()).collect();
@@ -134,8 +137,29 @@ fn shortened_json(value: Value<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{COMPARED_FIELDS, INFORMATIVE_FIELDS};
+    use super::{COMPARED_FIELDS, INFORMATIVE_FIELDS, compare_fields, is_set_by_server};
     use crate::policy::PolicyKind;
+    use tollgate_document::doc;
+
+    #[test]
+    fn what_kubectl_adds_is_no_change() {
+        let applied = r#""kubectl.kubernetes.io/last-applied-configuration":"{}""#;
+        for (annotations, expected) in [
+            (format!("{{{applied}}}"), &[][..]),
+            (format!(r#"{{{applied},"a":"b"}}"#), &["metadata.annotations.a"]),
+        ] {
+            let stored = format!(r#"{{"metadata":{{"name":"p","annotations":{annotations}}}}}"#);
+            let (file, stored) = (doc::parse(r#"{"metadata":{"name":"p"}}"#), doc::parse(&stored));
+            let (file, stored) = (file.expect("JSON"), stored.expect("JSON"));
+            for (old, new) in [(file.root(), stored.root()), (stored.root(), file.root())] {
+                let mut changes = Vec::new();
+                compare_fields("", old, new, 0, &mut changes);
+                changes.retain(|change| !is_set_by_server(&change.field));
+                let fields: Vec<_> = changes.iter().map(|change| change.field.as_str()).collect();
+                assert_eq!(fields, expected);
+            }
+        }
+    }
 
     #[test]
     fn every_field_is_compared_or_has_no_effect() {
