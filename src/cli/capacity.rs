@@ -9,7 +9,7 @@ use crate::report::record::{Json, collect_records, record, to_json_text};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Doc;
 use tollgate_forecast::{
-    DeviceCounts, DeviceReport, DeviceShares, DeviceState, ObjectKind, State, report_devices,
+    DeviceCounts, DeviceForecast, DeviceReport, DeviceState, ObjectKind, State, report_devices,
 };
 
 /// Kinds of changed objects that are applied before the devices are counted again. Not claims or pods: which devices
@@ -22,7 +22,7 @@ const KINDS_CHANGING_CAPACITY: [ObjectKind; 4] =
 pub(super) fn device_count_changes_json(
     state: &State<'_>,
     changes: &[Doc<'_>],
-    devices: &[DeviceShares],
+    devices: &[DeviceForecast],
     profile: &Profile,
 ) -> Option<String> {
     if devices.is_empty() {
@@ -45,20 +45,20 @@ pub(super) fn device_count_changes_json(
 }
 
 /// Returns the device counts of each class of the report, with the averages of the forecast for what its pods change.
-fn class_counts_after_runs(after: &DeviceReport<'_>, devices: &[DeviceShares]) -> Vec<DeviceCounts> {
-    let shares: HashMap<(&str, &str), &DeviceShares> =
-        devices.iter().map(|shares| ((shares.slice.as_str(), shares.device.as_str()), shares)).collect();
+fn class_counts_after_runs(after: &DeviceReport<'_>, devices: &[DeviceForecast]) -> Vec<DeviceCounts> {
+    let forecasts: HashMap<(&str, &str), &DeviceForecast> =
+        devices.iter().map(|device| ((device.slice.as_str(), device.device.as_str()), device)).collect();
     let mut sums = vec![StateSums::default(); after.classes.len()];
     for device in &after.devices {
         // Devices that no slice publishes belong to no class.
-        let Some(shares) = device.slice.and_then(|slice| shares.get(&(slice, device.device))) else {
+        let Some(forecast) = device.slice.and_then(|slice| forecasts.get(&(slice, device.device))) else {
             continue;
         };
         for class in &device.classes {
             let Some(sum) = sums.get_mut(*class) else { continue };
-            sum.allocated += shares.allocated;
-            sum.blocked += shares.blocked;
-            sum.free += if device.has_state(DeviceState::Tainted) { 0.0 } else { shares.available };
+            sum.allocated += forecast.allocated;
+            sum.blocked += forecast.blocked;
+            sum.free += if device.has_state(DeviceState::Tainted) { 0.0 } else { forecast.available };
         }
     }
     let counts = after.class_counts().into_iter().zip(sums).map(|(count, sum)| DeviceCounts {

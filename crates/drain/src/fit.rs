@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tollgate_document::doc::Doc;
 use tollgate_forecast::{
-    ClusterChange, DeviceShares, Forecast, PlacementWithRunCount, Plan, PodForecast, PodOrigin, PodOutcome,
+    ClusterChange, DeviceForecast, Forecast, PlacementWithRunCount, Plan, PodForecast, PodOrigin, PodOutcome,
     StoredObject, grace_period,
 };
 
@@ -55,7 +55,7 @@ pub(crate) struct FitResult {
     /// For each pod that moves, the nodes of its replacement in the simulated runs, most frequent first.
     pub(crate) nodes: BTreeMap<usize, Vec<String>>,
     /// The devices after the drain; empty unless the settings ask for them.
-    pub(crate) devices: Vec<DeviceShares>,
+    pub(crate) devices: Vec<DeviceForecast>,
 }
 
 impl<'d> FitSimulation<'_, '_, 'd> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use tollgate_engine::impact::target::DeviceNameSelector;
-use tollgate_forecast::{DeviceShares, WorkloadName};
+use tollgate_forecast::{DeviceForecast, WorkloadName};
 
 /// The plan of a drain: rules to create, pods to evict in waves, and pods that stay.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,7 +24,7 @@ pub struct DrainPlan {
     pub dominated_by: Option<String>,
     /// The devices of the cluster after the drain, if the settings ask for them. Pods that move alone, because it
     /// is not known where they go, keep theirs.
-    pub devices_after: Vec<DeviceShares>,
+    pub devices_after: Vec<DeviceForecast>,
     /// Other information for the user: omitted targets, autoscalers, partitions.
     pub notes: Vec<String>,
 }

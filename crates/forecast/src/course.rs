@@ -6,7 +6,7 @@
 use crate::allocations::{AllocationCache, SimulatedDevices};
 use crate::claims::ClaimState;
 use crate::controllers::Job;
-use crate::device_shares::DeviceStatesAfterRun;
+use crate::device_forecast::DeviceStatesAfterRun;
 use crate::eras::EraIndexOfEachKind;
 use crate::evictions::{EvictionHistoryOfPod, PendingDeletion};
 use crate::forecast::{FinalPodState, PendingReason, PodRunResult, RunOutcome};

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the order of the runs does not matter.
 
-use crate::device_shares::{DeviceStatesAfterRun, DeviceTally};
+use crate::device_forecast::{DeviceStatesAfterRun, DeviceTally};
 use crate::outcome::{
     EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, PlacementWithRunCount, PodForecast,
     PodOrigin, PodOutcome, PodOutcomeCounts,
@@ -72,7 +72,7 @@ impl Forecast {
         let pods: Vec<PodForecast> =
             plan.tracked.iter().zip(sums).map(|(pod, sum)| sum.into_forecast(pod, samples)).collect();
         let (totals, evicted) = (PodOutcomeCounts::count_outcomes(&pods), evicted.into_iter().collect());
-        let devices = devices.into_shares(plan, samples);
+        let devices = devices.into_forecasts(plan, samples);
         Forecast { samples, evicted, pods, totals, most_pending, devices, missing: plan.missing.clone() }
     }
 }

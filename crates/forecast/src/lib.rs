@@ -14,7 +14,7 @@ mod controllers;
 mod course;
 mod device_features;
 mod device_filter;
-mod device_shares;
+mod device_forecast;
 mod devices;
 mod eras;
 mod evictions;
@@ -36,7 +36,7 @@ mod stateful_sets;
 mod tables;
 mod workload;
 
-pub use device_shares::DeviceShares;
+pub use device_forecast::DeviceForecast;
 pub use devices::{
     BlockedBy, ClaimUser, ClassMatchCache, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass,
     ReportedDevice, ReportedTaint, claim_users, report_devices, report_devices_cached,

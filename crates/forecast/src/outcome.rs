@@ -3,7 +3,7 @@
 //! These are plain values without borrows, so that runs can be simulated in several threads and combined at the end.
 //! Formatting as text or JSON is not part of this module.
 
-use crate::device_shares::DeviceShares;
+use crate::device_forecast::DeviceForecast;
 use std::collections::BTreeMap;
 use tollgate_formats::gotime::Timestamp;
 
@@ -26,7 +26,7 @@ pub struct Forecast {
     /// The devices after the runs, by slice and name. Empty without [`Settings::counts_devices`].
     ///
     /// [`Settings::counts_devices`]: crate::Settings::counts_devices
-    pub devices: Vec<DeviceShares>,
+    pub devices: Vec<DeviceForecast>,
     /// Kinds missing from the state, such as `Nodes`. Pods that depend on them have an unknown outcome.
     pub missing: Vec<String>,
 }

@@ -10,9 +10,9 @@ use crate::plan::Plan;
 use std::collections::BTreeMap;
 use tollgate_allocator::{DeviceUsage, Node};
 
-/// Shares of the simulated runs, from 0 to 1, at whose end a device is in each state.
+/// The fractions of the simulated runs, from 0 to 1, at whose end a device is in each state.
 #[derive(Clone, PartialEq, Debug)]
-pub struct DeviceShares {
+pub struct DeviceForecast {
     /// Name of the ResourceSlice that publishes the device.
     pub slice: String,
     pub device: String,
@@ -89,8 +89,8 @@ impl DeviceTally {
         }
     }
 
-    /// The shares of all devices, by slice and name. Empty if no run was counted.
-    pub(crate) fn into_shares(self, plan: &Plan<'_>, samples: u32) -> Vec<DeviceShares> {
+    /// The forecasts of all devices, by slice and name. Empty if no run was counted.
+    pub(crate) fn into_forecasts(self, plan: &Plan<'_>, samples: u32) -> Vec<DeviceForecast> {
         let mut by_name: BTreeMap<(&str, &str), RunCounts> = BTreeMap::new();
         for (era, counts) in &self.by_era {
             let Some(era) = plan.eras.devices.get(*era) else { continue };
@@ -101,14 +101,14 @@ impl DeviceTally {
                 sum.available += counts.available;
             }
         }
-        let share = |count: u32| f64::from(count) / f64::from(samples.max(1));
-        let shares = by_name.into_iter().map(|((slice, device), counts)| DeviceShares {
+        let fraction = |count: u32| f64::from(count) / f64::from(samples.max(1));
+        let forecasts = by_name.into_iter().map(|((slice, device), counts)| DeviceForecast {
             slice: slice.to_owned(),
             device: device.to_owned(),
-            allocated: share(counts.allocated),
-            blocked: share(counts.blocked),
-            available: share(counts.available),
+            allocated: fraction(counts.allocated),
+            blocked: fraction(counts.blocked),
+            available: fraction(counts.available),
         });
-        shares.collect()
+        forecasts.collect()
     }
 }
