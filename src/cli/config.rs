@@ -103,6 +103,8 @@ impl Arguments {
         let config = lookup.get(number);
         let settings =
             MergedSettings::new(&self.engine, self.fail_on.fail_on, &self.config.levels, None, config)?;
+        // `validate` alone uses the baseline, but a wrong path is an error here as well, like that of any other key.
+        config.map(FoundConfig::baseline_path).transpose()?;
         let rows = show::setting_rows(&self.given, &self.config.levels, &settings, config);
         let name = config.map(|config| config.file.name.as_str());
         match self.output {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use super::super::outcome::Failure;
 use crate::config::{ConfigFile, LevelOverride, LocatedSetting};
 use crate::files::{self, Input, PathGlobs};
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::sanitize;
 
 /// The name of configuration files.
@@ -210,7 +211,8 @@ impl ConfigLookup {
             let mut shown: Vec<String> =
                 faults.iter().take(MAX_PRINTED_ERRORS).map(ToString::to_string).collect();
             if faults.len() > MAX_PRINTED_ERRORS {
-                shown.push(format!("{name}: {} more errors", faults.len() - MAX_PRINTED_ERRORS));
+                let more = faults.len() - MAX_PRINTED_ERRORS;
+                shown.push(format!("{name}: {}", count_with_noun(more, "more error")));
             }
             Failure::Input(shown.join("\n"))
         })?;

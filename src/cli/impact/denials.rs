@@ -5,6 +5,7 @@ use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
 use tollgate_engine::engine::{Attributes, Diagnostic, Engine, LabelsIfKnown};
 use tollgate_engine::rules::{FindingLevel, RuleSet};
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::sanitize;
 
 /// Returns the first reason why the API server would reject the object; `None` if it would accept it.
@@ -28,7 +29,8 @@ pub(in crate::cli) fn print_denials(console: &mut Console, by: &str, name: &str,
     if denials.len() > MAX_PRINTED_DENIALS {
         let more = denials.len() - MAX_PRINTED_DENIALS;
         console.error(&format!(
-            "{by} rejects {name}: {more} more errors; `tollgate validate` shows all of them"
+            "{by} rejects {name}: {}; `tollgate validate` shows all of them",
+            count_with_noun(more, "more error")
         ));
     }
 }

@@ -15,6 +15,7 @@ use super::check::WorkItem;
 use crate::config::{Baseline, LevelOverride, MAX_BASELINE_BYTES};
 use crate::files::{self, Input};
 use tollgate_engine::impact::Snapshot;
+use tollgate_formats::count::count_with_noun;
 
 /// The settings of the files under one configuration.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl LoadedBaseline {
             let first = errors.first().map(ToString::to_string).unwrap_or_default();
             let others = match errors.len() {
                 0 | 1 => String::new(),
-                count => format!("; {} more errors", count - 1),
+                count => format!("; {}", count_with_noun(count - 1, "more error")),
             };
             Failure::Input(format!("{first}{others}"))
         })?;

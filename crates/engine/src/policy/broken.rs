@@ -18,6 +18,7 @@ use crate::rules::FindingLevel;
 use crate::site;
 use tollgate_document::doc::Value;
 use tollgate_document::field::{Path, PathAudience};
+use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
 
 /// The reason why a policy cannot be evaluated.
@@ -51,7 +52,7 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
     let action = action_level(spec);
     let more = match errors.len() {
         0 | 1 => String::new(),
-        count => format!(" (and {} more errors)", count - 1),
+        count => format!(" (and {})", count_with_noun(count - 1, "more error")),
     };
     let first = errors.first().map(field_error);
     Policy {
