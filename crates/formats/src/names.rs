@@ -140,6 +140,11 @@ pub fn split_prefix(value: &str) -> (Option<&str>, &str) {
     }
 }
 
+/// True if the value has no slash, or one.
+pub fn has_at_most_one_slash(value: &str) -> bool {
+    memchr::memchr_iter(b'/', value.as_bytes()).count() <= 1
+}
+
 /// Reports what is wrong with a label value; nothing for an empty one.
 pub fn check_label_value(value: &str, unit: LengthUnitWord, report: &mut dyn FnMut(Problem)) {
     if value.len() > LABEL_MAX {

@@ -6,7 +6,7 @@ use crate::rules::table::UNCHECKED_ATTRIBUTE_NAME;
 use crate::site;
 use tollgate_api::view::{ClaimSpec, Device, ObjectBody, SliceSpec};
 use tollgate_document::field::Path;
-use tollgate_formats::names::{self, LastValidDomainCache};
+use tollgate_formats::names::has_at_most_one_slash;
 
 const DETAIL: &str = "API servers do not validate names with more than one slash";
 const HELP: &str =
@@ -30,12 +30,11 @@ fn check_attribute_and_capacity_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_
         let body_at = Device::body_path(&device_at, cx.version);
         let body = device.body(cx.version);
         let (attributes_at, capacity_at) = (body_at.field("attributes"), body_at.field("capacity"));
-        let mut domains = LastValidDomainCache::default();
         for (name, _) in body.attributes().iter() {
-            report_name_with_several_slashes(cx, &attributes_at.key(name), name, &mut domains);
+            report_name_with_several_slashes(cx, &attributes_at.key(name), name);
         }
         for (name, _) in body.capacity().iter() {
-            report_name_with_several_slashes(cx, &capacity_at.key(name), name, &mut domains);
+            report_name_with_several_slashes(cx, &capacity_at.key(name), name);
         }
     }
 }
@@ -43,39 +42,19 @@ fn check_attribute_and_capacity_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_
 fn check_constraint_attribute_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, spec: ClaimSpec<'_>) {
     let devices_at = at.field("devices");
     let constraints_at = devices_at.field("constraints");
-    let mut domains = LastValidDomainCache::default();
     for (index, constraint) in spec.devices().constraints().iter().enumerate() {
         let constraint_at = constraints_at.index(index);
         if let Some(name) = constraint.match_attribute() {
-            report_name_with_several_slashes(cx, &constraint_at.field("matchAttribute"), name, &mut domains);
+            report_name_with_several_slashes(cx, &constraint_at.field("matchAttribute"), name);
         }
         if let Some(name) = constraint.distinct_attribute() {
-            report_name_with_several_slashes(
-                cx,
-                &constraint_at.field("distinctAttribute"),
-                name,
-                &mut domains,
-            );
+            report_name_with_several_slashes(cx, &constraint_at.field("distinctAttribute"), name);
         }
     }
 }
 
-/// True if API servers validate the name: it has at most one slash.
-fn has_at_most_one_slash<'d>(name: &'d str, domains: &mut LastValidDomainCache<'d>) -> bool {
-    if domains.strip_cached_domain(name).is_some_and(|rest| !rest.contains('/')) {
-        return true;
-    }
-    let (before, _) = names::split_prefix(name);
-    before.is_none_or(|before| domains.has_subdomain_shape(before) || !before.contains('/'))
-}
-
-fn report_name_with_several_slashes<'d>(
-    cx: &mut RuleContext<'_, '_>,
-    at: &Path<'_>,
-    name: &'d str,
-    domains: &mut LastValidDomainCache<'d>,
-) {
-    if !has_at_most_one_slash(name, domains) {
+fn report_name_with_several_slashes(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
+    if !has_at_most_one_slash(name) {
         cx.report(UNCHECKED_ATTRIBUTE_NAME, at).invalid(name, DETAIL).help(HELP);
     }
 }
