@@ -135,7 +135,7 @@ fn type_schema(ty: &FieldType, definitions: &mut BTreeMap<&'static str, String>)
         }
         FieldType::Bool => r#"{"type": "boolean"}"#.to_owned(),
         FieldType::Time => r#"{"type": "string", "format": "date-time"}"#.to_owned(),
-        FieldType::Schema => r#"{"type": "object"}"#.to_owned(),
+        FieldType::AnyObject => r#"{"type": "object"}"#.to_owned(),
         FieldType::Any => r#"{"$comment": "any value"}"#.to_owned(),
         FieldType::List(item) => format!("{{\"type\": \"array\", \"items\": {}}}", type_schema(item, definitions)),
         FieldType::NonEmptyList(item) => {

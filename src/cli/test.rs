@@ -22,7 +22,7 @@ use case::{CaseOutcome, TestFile};
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::Value;
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
-use tollgate_engine::policy::{self, PolicyFile, PolicySet, TEST_FILE};
+use tollgate_engine::policy::{self, PolicyFile, PolicySet};
 use tollgate_formats::sanitize;
 
 /// Run policy tests (`*.test.yaml`)
@@ -131,7 +131,7 @@ pub(super) fn errors_in_test_file(
     document: &Document<'_>,
     lines: &LineIndex<'_>,
 ) -> Vec<InputError> {
-    let mut errors = policy::document_errors(file, document, lines, &TEST_FILE);
+    let mut errors = case::errors_of_fields(file, document, lines);
     if !errors.is_empty() {
         return errors;
     }

@@ -195,7 +195,7 @@ fn is_container(shape: ValueType) -> bool {
                     | policy::FieldType::List(_)
                     | policy::FieldType::NonEmptyList(_)
                     | policy::FieldType::StrMap
-                    | policy::FieldType::Schema
+                    | policy::FieldType::AnyObject
             )
         }
     }
@@ -228,7 +228,7 @@ fn type_name(shape: ValueType) -> String {
             policy::FieldType::IntOrPercent => "integer or percentage",
             policy::FieldType::Bool => "boolean",
             policy::FieldType::Time => "time",
-            policy::FieldType::Schema => "JSON Schema",
+            policy::FieldType::AnyObject => "object",
             policy::FieldType::Any => "any value",
             policy::FieldType::StrMap => "map of string",
             policy::FieldType::Object(ty) => ty.name,

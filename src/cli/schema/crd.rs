@@ -164,7 +164,7 @@ fn type_schema(ty: &FieldType) -> String {
         }
         FieldType::Bool => r#"{"type":"boolean"}"#.to_owned(),
         FieldType::Time => r#"{"type":"string","format":"date-time"}"#.to_owned(),
-        FieldType::Schema => r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}"#.to_owned(),
+        FieldType::AnyObject => r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}"#.to_owned(),
         FieldType::StrMap => r#"{"type":"object","additionalProperties":{"type":"string"}}"#.to_owned(),
         FieldType::List(item) => list_schema(item, 0),
         FieldType::NonEmptyList(item) => list_schema(item, 1),

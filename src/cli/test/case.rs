@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::config::scalar_text_as_written;
 use tollgate_api::profile::Profile;
 use tollgate_api::review::{GroupVersionKind, Operation, Request};
-use tollgate_document::doc::{self, Value};
-use tollgate_document::source::{LineIndex, documents};
+use tollgate_document::doc::{self, Value, ValueKind};
+use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::engine::{
     Decision, Endpoint, Engine, LoadedNamespaces, NamespaceLabelLookup, Review, Verdict, json_patch,
 };
@@ -39,15 +39,20 @@ impl TestFile {
     /// Parses a test file; errors have line and column.
     pub(super) fn parse(file: &str, text: &str) -> Result<TestFile, String> {
         let lines = LineIndex::from_text(text);
-        let document = match documents(text).next() {
-            Some(Ok(document)) => document,
-            Some(Err(fault)) => return Err(fault.input_error(file, &lines).to_string()),
-            None => return Err(format!("{file}: the file is empty")),
-        };
-        let faults = policy::document_errors(file, &document, &lines, &TEST_FILE);
+        let (mut first, mut faults) = (None, Vec::new());
+        for document in documents(text) {
+            match document {
+                Ok(document) => {
+                    faults.extend(errors_of_fields(file, &document, &lines));
+                    first.get_or_insert(document);
+                }
+                Err(fault) => faults.push(fault.input_error(file, &lines)),
+            }
+        }
         if !faults.is_empty() {
             return Err(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
         }
+        let document = first.ok_or_else(|| format!("{file}: the file is empty"))?;
         let root = document.doc.root();
         let (named, release) = (root.get("policies"), root.get("kubernetes"));
         let tests = root.get("tests").items();
@@ -91,6 +96,30 @@ impl TestFile {
         });
         Ok(cases.collect())
     }
+}
+
+/// Returns the errors in the fields of a test file: wrong types and unknown fields, and cases without anything to check,
+/// which would pass if they expect a denial.
+pub(super) fn errors_of_fields(
+    file: &str,
+    document: &Document<'_>,
+    lines: &LineIndex<'_>,
+) -> Vec<InputError> {
+    let error = |at: Value<'_>, message: String| {
+        InputError::at(file, lines, document.offset + at.span().start as usize, message)
+    };
+    let root = document.doc.root();
+    if document.index > 0 {
+        return vec![error(root, "a test file must contain a single document".to_owned())];
+    }
+    let mut errors = policy::document_errors(file, document, lines, &TEST_FILE);
+    for (index, test) in root.get("tests").items().enumerate() {
+        let checks_something = test.get("object").exists() || test.get("review").exists();
+        if test.kind() == ValueKind::Object && !checks_something {
+            errors.push(error(test, format!("tests[{index}]: `object` or `review` is required")));
+        }
+    }
+    errors
 }
 
 /// Returns the text of a value; `default` if it is absent or empty.

@@ -34,8 +34,8 @@ pub enum FieldType {
     Bool,
     /// A time in RFC 3339 format.
     Time,
-    /// A JSON Schema: an object.
-    Schema,
+    /// An object with any fields, such as a JSON Schema.
+    AnyObject,
     /// Any value.
     Any,
     List(&'static FieldType),
@@ -73,7 +73,7 @@ impl FieldType {
             FieldType::Int(_) => kind == ValueKind::Number,
             FieldType::Bool => kind == ValueKind::Bool,
             FieldType::List(_) | FieldType::NonEmptyList(_) => kind == ValueKind::Array,
-            FieldType::Schema | FieldType::StrMap | FieldType::MapOf { .. } | FieldType::Object(_) => {
+            FieldType::AnyObject | FieldType::StrMap | FieldType::MapOf { .. } | FieldType::Object(_) => {
                 kind == ValueKind::Object
             }
         }
@@ -239,7 +239,7 @@ impl PolicyFaults {
             )
             | (FieldType::Word, ValueKind::Number)
             | (FieldType::Bool, ValueKind::Bool)
-            | (FieldType::Schema, ValueKind::Object)
+            | (FieldType::AnyObject, ValueKind::Object)
             | (FieldType::Any, _) => {}
             (_, ValueKind::Null) => self.report(at, format!("no value; expected {}", type_name(ty))),
             (_, found) => self.report(
@@ -341,7 +341,9 @@ fn type_name(ty: &FieldType) -> Cow<'static, str> {
         FieldType::Time => "a time",
         FieldType::List(_) | FieldType::NonEmptyList(_) => "a list",
         FieldType::Any => "a value",
-        FieldType::Schema | FieldType::StrMap | FieldType::MapOf { .. } | FieldType::Object(_) => "an object",
+        FieldType::AnyObject | FieldType::StrMap | FieldType::MapOf { .. } | FieldType::Object(_) => {
+            "an object"
+        }
     };
     Cow::Borrowed(name)
 }

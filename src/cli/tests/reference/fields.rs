@@ -76,7 +76,7 @@ fn alternatives(ty: &FieldType, names: &mut Vec<String>) {
         FieldType::IntOrPercent => return names.extend(["integer ≥ 0", "percentage"].map(str::to_owned)),
         FieldType::Bool => "boolean".to_owned(),
         FieldType::Time => "time (RFC 3339)".to_owned(),
-        FieldType::Schema => "JSON Schema".to_owned(),
+        FieldType::AnyObject => "object".to_owned(),
         FieldType::Any => "any".to_owned(),
         FieldType::List(item) | FieldType::NonEmptyList(item) => format!("list{}", elements(item)),
         FieldType::StrMap => "map of strings".to_owned(),
@@ -94,6 +94,7 @@ fn elements(ty: &FieldType) -> String {
         FieldType::Word => " of strings or numbers".to_owned(),
         FieldType::Bool => " of booleans".to_owned(),
         FieldType::Any => String::new(),
+        FieldType::AnyObject => " of objects".to_owned(),
         ty => format!(" of {}", type_name(ty)),
     }
 }

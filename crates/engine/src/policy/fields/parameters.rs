@@ -59,7 +59,7 @@ static PARAMETER_SCHEMA: ObjectSchema = ObjectSchema {
             FieldType::NonEmptyStr,
             "kind of the parameters; omit it for parameters that have no kind",
         ),
-        optional_field("schema", FieldType::Schema, "JSON Schema for the parameters"),
+        optional_field("schema", FieldType::AnyObject, "JSON Schema for the parameters"),
         SCHEMA_FILE,
     ],
 };

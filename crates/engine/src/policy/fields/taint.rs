@@ -59,7 +59,7 @@ static DATA_REQUIREMENT: ObjectSchema = ObjectSchema {
     fields: &[
         required_field("key", FieldType::NonEmptyStr, "Taint keys, as a glob"),
         optional_field("required", FieldType::Bool, "Whether the taint must have data (default: false)"),
-        optional_field("schema", FieldType::Schema, "JSON Schema for the data"),
+        optional_field("schema", FieldType::AnyObject, "JSON Schema for the data"),
         SCHEMA_FILE,
     ],
 };

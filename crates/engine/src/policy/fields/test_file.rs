@@ -12,12 +12,12 @@ pub static TEST_FILE: ObjectSchema = ObjectSchema {
         ),
         optional_field(
             "namespaces",
-            FieldType::List(&FieldType::Any),
+            FieldType::List(&FieldType::AnyObject),
             "Namespace objects (default: none, so namespace labels are not available)",
         ),
         optional_field(
             "state",
-            FieldType::List(&FieldType::Any),
+            FieldType::List(&FieldType::AnyObject),
             "Objects in the cluster, such as ResourceSlices, ResourceClaims and Pods (default: not available)",
         ),
         optional_field(
@@ -30,17 +30,31 @@ pub static TEST_FILE: ObjectSchema = ObjectSchema {
     ],
 };
 
+static USER: ObjectSchema = ObjectSchema {
+    name: "UserInfo",
+    fields: &[
+        optional_field("username", FieldType::Str, "Name of the user"),
+        optional_field("uid", FieldType::Str, "UID of the user"),
+        optional_field("groups", FieldType::List(&FieldType::NonEmptyStr), "Groups of the user"),
+        optional_field(
+            "extra",
+            FieldType::AnyObject,
+            "Other information from the authenticator, as lists by name",
+        ),
+    ],
+};
+
 static TEST_CASE: ObjectSchema = ObjectSchema {
     name: "TestCase",
     fields: &[
         required_field("name", FieldType::NonEmptyStr, "Name of the test case"),
-        optional_field("object", FieldType::Any, "Object to check"),
-        optional_field("oldObject", FieldType::Any, "Stored object, for an update"),
-        optional_field("user", FieldType::Any, "`userInfo` of the request, with `username` and `groups`"),
+        optional_field("object", FieldType::AnyObject, "Object to check; required without `review`"),
+        optional_field("oldObject", FieldType::AnyObject, "Stored object, for an update"),
+        optional_field("user", FieldType::Object(&USER), "`userInfo` of the request (default: nobody)"),
         optional_field("now", FieldType::Time, "Current time in this test case (default: that of the file)"),
         optional_field(
             "review",
-            FieldType::Any,
+            FieldType::AnyObject,
             "AdmissionReview that replaces `object`, `oldObject` and `user`",
         ),
         required_field(
