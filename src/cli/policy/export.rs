@@ -175,6 +175,7 @@ impl Export {
             record! {
                 "expression": validation.expression,
                 "message": validation.message,
+                "messageExpression" if given: validation.message_expression,
                 "reason": "Forbidden",
             }
         };
@@ -214,6 +215,9 @@ fn check_expression_lengths(export: &Exported) -> Result<(), Failure> {
     for policy in &export.policies {
         let texts = policy.variables.iter().map(|variable| &variable.expression);
         let texts = texts.chain(policy.validations.iter().map(|validation| &validation.expression));
+        let messages =
+            policy.validations.iter().filter_map(|validation| validation.message_expression.as_ref());
+        let texts = texts.chain(messages);
         if let Some(long) =
             texts.map(|text| text.chars().count()).max().filter(|long| *long > MAX_EXPRESSION_CHARS)
         {

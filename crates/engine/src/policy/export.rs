@@ -85,6 +85,8 @@ pub struct NamedExpression {
 pub struct ExportedValidation {
     pub expression: String,
     pub message: String,
+    /// Replaces the message if it can be evaluated.
+    pub message_expression: Option<String>,
 }
 
 impl PolicySet {

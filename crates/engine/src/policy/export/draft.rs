@@ -88,13 +88,14 @@ impl<'d> PolicyDraft<'d> {
     /// Adds a validation to the exported policy: the test must be true, or the request is denied with the message.
     pub(super) fn add_validation(&mut self, test: &BoolExpr, message: String) {
         if *test != BoolExpr::Always {
-            self.validations.push(ExportedValidation { expression: test.text().to_owned(), message });
+            self.validations.push(ExportedValidation::new(test, message));
         }
     }
 
-    /// Adds a validation that admits the request if its test cannot be evaluated.
-    pub(super) fn add_validation_ignoring_failure(&mut self, test: &BoolExpr, message: String) {
-        self.lenient.push(ExportedValidation { expression: test.text().to_owned(), message });
+    /// Adds a validation of a policy. With `ignores_failures`, it admits the request if it cannot be evaluated.
+    pub(super) fn add_policy_validation(&mut self, validation: ExportedValidation, ignores_failures: bool) {
+        let list = if ignores_failures { &mut self.lenient } else { &mut self.validations };
+        list.push(validation);
     }
 
     /// Adds a policy, and declares variables for whether it applies to the request and binds the user.
@@ -180,7 +181,14 @@ impl<'d> PolicyDraft<'d> {
             "the exported policies do not support this API version; supported versions: {}",
             versions.join(", ")
         );
-        self.validations.insert(0, ExportedValidation { expression: test.text().to_owned(), message });
+        self.validations.insert(0, ExportedValidation::new(&test, message));
+    }
+}
+
+impl ExportedValidation {
+    /// A validation with a fixed message.
+    pub(super) fn new(test: &BoolExpr, message: String) -> ExportedValidation {
+        ExportedValidation { expression: test.text().to_owned(), message, message_expression: None }
     }
 }
 
@@ -203,8 +211,10 @@ fn used_variables(variables: &[NamedExpression], validations: &[ExportedValidati
     for variable in variables.iter().rev() {
         let reader = format!("variables.{}", variable.name);
         let reads = |text: &str| expressions::has_word(text, &reader);
-        let is_used = validations.iter().any(|validation| reads(&validation.expression))
-            || used.iter().any(|other| reads(&other.expression));
+        let is_read_by = |validation: &ExportedValidation| {
+            reads(&validation.expression) || validation.message_expression.as_deref().is_some_and(reads)
+        };
+        let is_used = validations.iter().any(is_read_by) || used.iter().any(|other| reads(&other.expression));
         if is_used {
             used.push(variable.clone());
         }

@@ -6,12 +6,14 @@
 
 use std::collections::BTreeSet;
 
+use super::ExportedValidation;
 use super::draft::PolicyDraft;
 use super::omission::{Omission, OmissionReason};
 use super::source::{PolicyToExport, one_line};
-use super::text::BoolExpr;
+use super::text::{BoolExpr, cel_string_literal};
 use tollgate_api::profile::ApiKind;
 use tollgate_cel::{ADMISSION_POLICY_ENV, Expression, ExpressionPurpose};
+use tollgate_document::doc::Value;
 
 /// How the match conditions of a policy are exported.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +44,7 @@ pub(super) fn export_conditions(
     }
     for (index, item) in list.items().enumerate() {
         let text = item.get("expression").str();
-        match compile_if_exportable(text) {
+        match compile_if_exportable(text, ExpressionPurpose::Condition) {
             Ok(expression) => tests.push(BoolExpr::from_call(bind_variables(text, &expression, kind))),
             Err(why) => {
                 let field = format!("spec.matchConditions[{index}].expression");
@@ -75,7 +77,7 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
         }
         for (index, item) in spec.get("validations").items().enumerate() {
             let text = item.get("expression").str();
-            let expression = match compile_if_exportable(text) {
+            let expression = match compile_if_exportable(text, ExpressionPurpose::Condition) {
                 Ok(expression) => expression,
                 Err(why) => {
                     let field = format!("spec.validations[{index}].expression");
@@ -93,11 +95,41 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
             let name = format!("validation_{}_{index}", source.id);
             let holds = draft.declare_variable(&name, bind_variables(text, &expression, draft.kind));
             let test = bound.binds.clone().not().or(BoolExpr::from_call(holds));
-            match ignores_failures(source) {
-                _ if test == BoolExpr::Always => {}
-                true => draft.add_validation_ignoring_failure(&test, source.violation_message(&message)),
-                false => draft.add_validation(&test, source.violation_message(&message)),
+            if test != BoolExpr::Always {
+                let message_expression = export_message_expression(draft, source, index, item);
+                let fixed = ExportedValidation::new(&test, source.violation_message(&message));
+                let validation = ExportedValidation { message_expression, ..fixed };
+                draft.add_policy_validation(validation, ignores_failures(source));
             }
+        }
+    }
+}
+
+/// Returns the `messageExpression` of a validation, with the name of the policy; `None` if it has none, or if it cannot
+/// be exported, which is listed as an omission.
+fn export_message_expression(
+    draft: &mut PolicyDraft<'_>,
+    source: &PolicyToExport<'_>,
+    index: usize,
+    validation: Value<'_>,
+) -> Option<String> {
+    let text = validation.get("messageExpression").str();
+    if text.is_empty() {
+        return None;
+    }
+    match compile_if_exportable(text, ExpressionPurpose::Message) {
+        Ok(expression) => {
+            let name = format!("message_{}_{index}", source.id);
+            let message =
+                draft.declare_variable(&name, bind_message_variables(text, &expression, draft.kind));
+            let suffix = cel_string_literal(&format!(" {}", source.violation_message("")));
+            Some(format!("{message} + {suffix}"))
+        }
+        Err(why) => {
+            let field = format!("spec.validations[{index}].messageExpression");
+            let message = format!("replaced by a fixed message: {why}");
+            draft.omissions.insert(source.omission(field, OmissionReason::Expression, message));
+            None
         }
     }
 }
@@ -107,31 +139,51 @@ fn ignores_failures(source: &PolicyToExport<'_>) -> bool {
 }
 
 /// Compiles an expression as an API server does for a ValidatingAdmissionPolicy, or returns why it is left out.
-fn compile_if_exportable(text: &str) -> Result<Expression, String> {
+fn compile_if_exportable(text: &str, purpose: ExpressionPurpose) -> Result<Expression, String> {
     if text.contains(".format(") {
         return Err("an API server formats numbers, lists and maps differently".to_owned());
     }
-    Expression::compile(text, ExpressionPurpose::Condition, &ADMISSION_POLICY_ENV).map_err(|faults| {
+    Expression::compile(text, purpose, &ADMISSION_POLICY_ENV).map_err(|faults| {
         let why = faults.first().map(|fault| one_line(&fault.message)).unwrap_or_default();
         format!("a ValidatingAdmissionPolicy cannot contain the expression: {why}")
     })
 }
 
-/// Returns the expression with its variables, such as `object`, bound to the values that Tollgate gives them: it is
+/// Returns the condition with its variables, such as `object`, bound to the values that Tollgate gives them: it is
 /// wrapped in loops over one item, such as `[variables.object].all(object, …)`.
 fn bind_variables(text: &str, expression: &Expression, kind: ApiKind) -> String {
-    // On a line of its own, because the expression may end in a comment.
-    let mut text = format!("(\n{}\n)", text.trim());
+    let mut text = parenthesized(text);
     if expression.has_unknown_type {
         // An API server does not accept an expression that may have another type than bool.
         text = format!("({text} && true)");
     }
-    for name in ["namespaceObject", "request", "oldObject", "object"] {
-        if has_word(&text, name) && is_reshaped(name, kind) {
-            text = format!("[variables.{name}].all({name}, {text})");
-        }
+    for name in reshaped_variables_in(&text, kind) {
+        text = format!("[variables.{name}].all({name}, {text})");
     }
     text
+}
+
+/// Like [`bind_variables`], for an expression that returns a string.
+fn bind_message_variables(text: &str, expression: &Expression, kind: ApiKind) -> String {
+    let mut text = parenthesized(text);
+    if expression.has_unknown_type {
+        text = format!("string{text}");
+    }
+    for name in reshaped_variables_in(&text, kind) {
+        text = format!("[variables.{name}].map({name}, {text})[0]");
+    }
+    text
+}
+
+/// Returns the expression in parentheses, on a line of its own, because it may end in a comment.
+fn parenthesized(text: &str) -> String {
+    format!("(\n{}\n)", text.trim())
+}
+
+/// Returns the variables that the expression uses and that have another form in a ValidatingAdmissionPolicy.
+fn reshaped_variables_in(text: &str, kind: ApiKind) -> Vec<&'static str> {
+    let names = ["namespaceObject", "request", "oldObject", "object"];
+    names.into_iter().filter(|name| has_word(text, name) && is_reshaped(name, kind)).collect()
 }
 
 /// True if a variable has another form in Tollgate than in a ValidatingAdmissionPolicy.

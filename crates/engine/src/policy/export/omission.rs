@@ -30,7 +30,8 @@ tollgate_formats::named_enum! {
     }
 }
 
-/// A part of a policy that is not in the export. Without it, the export is weaker than the policy, never stricter.
+/// A part of a policy that is not in the export. Without it, the export is weaker than the policy or has another message;
+/// it is never stricter.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Omission {
     /// The policy, such as `TolerationPolicy research`.

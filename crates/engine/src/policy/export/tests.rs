@@ -159,6 +159,46 @@ spec:
     assert_eq!(second.expression, "((\nobject.spec.nothing\n) && true)");
 }
 
+/// A variable, because the message shares the values that Tollgate gives `object` and `request` with the validation.
+#[test]
+fn message_expressions_are_exported_with_the_name_of_the_policy() {
+    let text = "apiVersion: tollgate.dev/v1alpha1
+kind: TolerationPolicy
+metadata: {name: p}
+spec:
+  contact: gpu-team
+  validations:
+  - expression: size(object.spec.devices.requests) <= 1
+    messageExpression: \"'too many in ' + request.namespace\"
+  - expression: object.metadata.name != 'x'
+    messageExpression: object.metadata.name
+  - expression: object.metadata.name != 'y'
+    messageExpression: \"'%s'.format([object.metadata.name])\"
+";
+    let exported = export(&load(text), "1.37");
+    let policy = exported.policies.first().unwrap();
+    let messages = policy.validations.iter().map(|validation| validation.message_expression.as_deref());
+    let expected = [
+        None,
+        Some("variables.message_p_0 + ' (policy p; contact: gpu-team)'"),
+        Some("variables.message_p_1 + ' (policy p; contact: gpu-team)'"),
+        None,
+    ];
+    assert_eq!(messages.collect::<Vec<_>>(), expected);
+    let variable = |name: &str| policy.variables.iter().find(|variable| variable.name == name).unwrap();
+    assert_eq!(
+        variable("message_p_0").expression,
+        "[variables.request].map(request, (\n'too many in ' + request.namespace\n))[0]"
+    );
+    // An API server accepts only strings.
+    assert_eq!(
+        variable("message_p_1").expression,
+        "[variables.object].map(object, string(\nobject.metadata.name\n))[0]"
+    );
+    let omission = exported.omissions.iter().find(|omission| omission.reason == OmissionReason::Expression);
+    assert_eq!(omission.unwrap().field, "spec.validations[2].messageExpression");
+}
+
 #[test]
 fn policies_with_similar_names_have_variables_of_their_own() {
     let policy = |name: &str| {
