@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use ::cel::common::types::{CelBool, CelString};
 use ::cel::common::value::Val;
-use ::cel::{Context, Env, IdedExpr, Value as CelValue};
+use ::cel::{Context, Env, ExecutionError, IdedExpr, Value as CelValue};
 
 use tollgate_cel::{Expression, ExpressionError, ExpressionPurpose};
 use tollgate_document::doc::Value;
@@ -116,7 +116,7 @@ impl Program {
         if let Some(reason) = meter::stop_reason() {
             return Err(reason.to_owned());
         }
-        let result = result.map_err(|error| error.to_string())?;
+        let result = result.map_err(|error| evaluation_error_message(&error))?;
         read(result.as_ref()).map_err(|wanted| format!("returns {}, not {wanted}", result.get_type().name()))
     }
 }
@@ -170,6 +170,28 @@ impl UnlimitedProgram {
             Ok::<_, String>(result.downcast_ref::<CelBool>().map(|value| *value.inner()))
         })?;
         result.ok_or_else(|| "is not true or false".to_owned())
+    }
+}
+
+/// Returns what an API server says about a failed evaluation. The evaluator's own texts contain whole values in the
+/// notation of Rust.
+fn evaluation_error_message(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => format!("index out of bounds: {index}"),
+        ExecutionError::IndexOutOfBounds(_) => "index out of bounds".to_owned(),
+        ExecutionError::DuplicateKey(_) => "failed with repeated key".to_owned(),
+        ExecutionError::UnsupportedKeyType(_) => "unsupported key type".to_owned(),
+        ExecutionError::UnsupportedTargetType { .. }
+        | ExecutionError::NotSupportedAsMethod { .. }
+        | ExecutionError::ValuesNotComparable(..)
+        | ExecutionError::UnsupportedBinaryOperator(..)
+        | ExecutionError::UnsupportedIndex(..) => "no such overload".to_owned(),
+        ExecutionError::FunctionError { function, message } => format!("{function}: {message}"),
+        other => other.to_string(),
     }
 }
 

@@ -100,7 +100,7 @@ fn what_it_refuses_is_told() {
         ("quantity(object.name).sign() == 1", "is not a quantity"),
         ("object.none.min() == 1", "called on an empty list"),
         ("object.mixed.max() == 1", "no matching overload"),
-        ("object.mixed.sum() == 1", "nsupported"),
+        ("object.mixed.sum() == 1", "no such overload"),
         ("object.numbers.sum('a') == 1", "no matching overload"),
         ("timestamp(object.at).getHours('Europe/Berlin') == 7", "is not supported; use UTC or an offset"),
         ("timestamp('9999-12-31T23:59:59Z') + duration('1s') == timestamp(0)", "out of range"),
