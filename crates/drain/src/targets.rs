@@ -37,7 +37,7 @@ pub(crate) fn resolve_targets_and_add_closed(
     let (published, held, snapshot) = (
         devices_of_newest_pool_generation(state),
         devices_allocated_without_admin_access(state),
-        slice_snapshot(state),
+        snapshot_of_slices_and_claims(state),
     );
     let mut all: Vec<DeviceNameSelector> = Vec::new();
     let mut notes = Vec::new();
@@ -45,18 +45,13 @@ pub(crate) fn resolve_targets_and_add_closed(
     for (index, target) in request.targets.iter().enumerate() {
         let typed = request.typed.get(index).map_or("", String::as_str);
         // Claims hold devices whose slices are gone while a driver restarts.
-        let unpublished = match target {
-            DeviceTarget::Devices(names) if selects_any(&held, names) => vec![names.clone()],
-            DeviceTarget::Devices(_) => Vec::new(),
-            DeviceTarget::Node(node) => held_unpublished_devices(state, node, &published),
-        };
-        let resolved = match target.resolve(&snapshot) {
-            Ok(resolved) => {
+        let resolved = match (target.resolve(&snapshot), target) {
+            (Ok(resolved), _) => {
                 notes.extend(resolved.notes.into_iter().map(|note| format!("{typed}: {note}")));
-                resolved.devices.into_iter().chain(unpublished).collect()
+                resolved.devices
             }
-            Err(_) if !unpublished.is_empty() => unpublished,
-            Err(reason) => {
+            (Err(_), DeviceTarget::Devices(names)) if selects_any(&held, names) => vec![names.clone()],
+            (Err(reason), _) => {
                 unresolved.get_or_insert(format!("{typed}: {reason}"));
                 continue;
             }
@@ -211,43 +206,15 @@ fn devices_allocated_without_admin_access<'d>(state: &State<'d>) -> DevicesByPoo
     pools
 }
 
-/// Selectors for the devices that claims hold on this node although no slice publishes them. The node is
-/// taken from the allocation.
-fn held_unpublished_devices(
-    state: &State<'_>,
-    node: &str,
-    published: &DevicesByPool<'_>,
-) -> Vec<DeviceNameSelector> {
-    let mut found = Vec::new();
-    for object in state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
-        let Some(allocation) = Claim::of(object.value).status().allocation() else { continue };
-        let Some(selector) = allocation.node_selector() else { continue };
-        let requirements = selector.terms().iter().flat_map(|term| term.match_fields().iter());
-        let names: Vec<&str> = requirements.flat_map(|requirement| requirement.values().iter()).collect();
-        if names.as_slice() != [node] {
-            continue;
-        }
-        for result in allocation.devices().results().iter() {
-            let names = DeviceNameSelector {
-                driver: Some(result.driver().to_owned()),
-                pool: Some(result.pool().to_owned()),
-                device: Some(result.device().to_owned()),
-            };
-            if result.admin_access() != Some(true) && !selects_any(published, &names) {
-                found.push(names);
-            }
-        }
-    }
-    found
-}
-
-/// The ResourceSlices with their counters. Slices that cannot be read are omitted; the caller has already
-/// reported them.
-fn slice_snapshot(state: &State<'_>) -> Snapshot {
+/// The ResourceSlices with their counters, and the ResourceClaims. Objects that cannot be read are omitted; the caller
+/// has already reported them.
+fn snapshot_of_slices_and_claims(state: &State<'_>) -> Snapshot {
     let mut snapshot = Snapshot::with_details(DetailsToStore { counters: true, ..DetailsToStore::default() });
-    for slice in state.objects_of_kind(ObjectKind::ResourceSlice).iter() {
-        let version = format!("resource.k8s.io/{}", slice.version.name());
-        _ = snapshot.apply_as_type(&version, "ResourceSlice", slice.value);
+    for kind in [ObjectKind::ResourceSlice, ObjectKind::ResourceClaim] {
+        for object in state.objects_of_kind(kind).iter() {
+            let version = format!("resource.k8s.io/{}", object.version.name());
+            _ = snapshot.apply_as_type(&version, kind.name(), object.value);
+        }
     }
     snapshot
 }

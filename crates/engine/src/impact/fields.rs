@@ -60,7 +60,7 @@ const CLAIM: KeptFields = Fields(&[
         "status",
         AllBut(&[
             ("devices", Nothing),
-            ("allocation", AllBut(&[("nodeSelector", Nothing), ("devices", AllBut(&[("config", Nothing)]))])),
+            ("allocation", AllBut(&[("devices", AllBut(&[("config", Nothing)]))])),
         ]),
     ),
 ]);

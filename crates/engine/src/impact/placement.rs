@@ -1,4 +1,4 @@
-//! On which nodes the devices of a slice are, as far as the slice names them.
+//! On which nodes the devices of a slice or an allocation are, as far as these name them.
 //!
 //! A slice states the nodes once for all of its devices, or for each device. Node selectors by label are not resolved,
 //! because a snapshot contains no nodes.
@@ -57,6 +57,17 @@ impl SlicePlacement {
                 found.ok().and_then(|at| places.get(at)).map_or(&NodeSet::Elsewhere, |(_, place)| place)
             }
         }
+    }
+}
+
+/// Returns the only node that an allocation names; `None` if there may be several.
+pub(super) fn only_node_of_allocation(
+    selector: Option<NodeSelector<'_>>,
+    names: &mut StringInterner,
+) -> Option<InternedStr> {
+    match node_names_if_every_term_names_some(selector?)?.as_slice() {
+        [node] => Some(names.intern(node)),
+        _ => None,
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::details::is_blocking_effect;
 use super::interner::{InternedStr, StringInterner};
 use super::other_apis::patches::PatchedDevice;
-use super::placement::SlicePlacement;
+use super::placement::{SlicePlacement, only_node_of_allocation};
 use super::record::{
     AllocatedDevice, Budget, Claim, ClaimReference, ClaimSource, ClaimUser, ClassCriteria, ClassSelection,
     Device, Pod, Rule, RuleSelector, Slice, Taint, Toleration, Tolerations,
@@ -214,7 +214,10 @@ pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut
         uid: owner.uid().into(),
         pod_group: (owner.kind() == "PodGroup").then(|| names.intern(owner.name())),
     });
-    let results = claim.status().allocation().map(|allocation| {
+    let allocation = claim.status().allocation();
+    let selector = allocation.and_then(|allocation| allocation.node_selector());
+    let node = only_node_of_allocation(selector, names);
+    let results = allocation.map(|allocation| {
         collect_boxed(allocation.devices().results(), |result| {
             let copied = result.tolerations();
             let requested = requested_tolerations(claim.spec(), version, result.request());
@@ -233,7 +236,7 @@ pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut
         uid: consumer.uid().into(),
         pod_group: (consumer.resource() == "podgroups").then(|| names.intern(consumer.name())),
     });
-    Claim { bytes: 0, owner, results, reserved }
+    Claim { bytes: 0, owner, node, results, reserved }
 }
 
 /// Converts each item of a list with `record`, in one allocation.

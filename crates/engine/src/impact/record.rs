@@ -247,6 +247,8 @@ pub(super) struct Claim {
     /// The object that controls the claim: its `uid`, and its name if it is a PodGroup. The controller evicts a pod for
     /// a claim from a template only if the pod, or its PodGroup, controls the claim.
     pub(super) owner: Option<ClaimUser>,
+    /// The only node on which its pods can run; `None` if there may be several.
+    pub(super) node: Option<InternedStr>,
     /// The allocated devices; `None` if the claim is not allocated.
     pub(super) results: Option<Box<[AllocatedDevice]>>,
     pub(super) reserved: Box<[ClaimUser]>,

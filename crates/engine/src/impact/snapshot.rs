@@ -260,6 +260,11 @@ impl Snapshot {
         self.pools.get_even_if_free(self.pools.find(driver, pool)?)
     }
 
+    /// Returns the only node on which the pods of a claim can run; `None` if there may be several.
+    pub(super) fn node_of_claim(&self, claim: Slot) -> Option<&str> {
+        self.claims.get_even_if_free(claim)?.record.as_ref()?.node.as_deref()
+    }
+
     pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.values().map(|rule| &**rule)
     }

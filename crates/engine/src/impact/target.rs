@@ -177,15 +177,16 @@ fn named_pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)>
     })
 }
 
-/// Returns one selector for each pool or device that is only on that node, with notes about shared devices and devices
-/// whose node is not known; an error if there are none.
+/// Returns one selector for each pool or device that is only on that node, by slices or by the claims that hold it, with
+/// notes about shared devices and devices whose node is not known; an error if there are none.
 fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
     let mut resolved = ResolvedTarget::default();
     for (driver, name, pool) in named_pools(snapshot) {
-        let mut own: BTreeSet<&str> = BTreeSet::new();
+        let (mut own, mut published) = (BTreeSet::<&str>::new(), BTreeSet::<&str>::new());
         let (mut others, mut is_shared, mut is_unknown) = (0, false, false);
         for slice in pool.current_slices() {
             for device in &slice.devices {
+                published.insert(&*device.name);
                 match slice.placement.nodes_of_device(&device.name) {
                     NodeSet::Nodes(nodes) if nodes.iter().all(|name| **name == *node) => {
                         own.insert(&*device.name);
@@ -196,6 +197,24 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
                 }
                 others += 1;
             }
+        }
+        // While a driver restarts, its slices are gone, and only claims tell that a device is on the node.
+        for (device, claims) in &pool.allocated {
+            if published.contains(&**device) {
+                continue;
+            }
+            let mut nodes = claims.iter().filter_map(|claim| snapshot.node_of_claim(*claim));
+            if nodes.clone().any(|other| other != node) {
+                others += 1;
+            } else if nodes.next().is_some() {
+                own.insert(device);
+            }
+        }
+        if published.is_empty() && !own.is_empty() {
+            resolved.notes.push(format!(
+                "no ResourceSlice lists devices of pool {name} of driver {driver} now; the pool is included, because \
+                 claims hold its devices on this node"
+            ));
         }
         let of = |device: Option<&str>| DeviceNameSelector {
             driver: Some(driver.to_owned()),
@@ -317,6 +336,43 @@ mod tests {
             ]
         );
         assert_eq!(resolved.notes.len(), 2, "{:?}", resolved.notes);
+    }
+
+    /// While a driver restarts, its slices are gone.
+    #[test]
+    fn a_node_has_the_devices_that_claims_hold_there() {
+        let mut snapshot = snapshot();
+        for (claim, driver, pool, device, node) in [
+            ("gone", "gpu.example.com", "gpu-node-04", "gpu-0", "gpu-node-03"),
+            ("renamed", "fpga.example.com", "rack", "f-old", "gpu-node-03"),
+            ("spread-1", "gpu.example.com", "span", "gpu-0", "gpu-node-03"),
+            ("spread-2", "gpu.example.com", "span", "gpu-1", "gpu-node-09"),
+            ("elsewhere", "gpu.example.com", "gpu-node-05", "gpu-0", "gpu-node-05"),
+        ] {
+            let claim = format!(
+                r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"{claim}","namespace":"a"}},
+                "status":{{"allocation":{{"devices":{{"results":[{{"request":"r","driver":"{driver}","pool":"{pool}","device":"{device}"}}]}},
+                "nodeSelector":{{"nodeSelectorTerms":[{{"matchFields":[{{"key":"metadata.name","operator":"In","values":["{node}"]}}]}}]}}}}}}}}"#
+            );
+            let claim = doc::parse(&claim).expect("JSON");
+            snapshot.apply(claim.root()).expect("a claim");
+        }
+        let resolved = DeviceTarget::parse("node/gpu-node-03").unwrap().resolve(&snapshot).unwrap();
+        assert_eq!(
+            resolved.devices,
+            [
+                names(["fpga.example.com", "rack", ""]),
+                names(["gpu.example.com", "gpu-node-03", ""]),
+                names(["gpu.example.com", "gpu-node-04", ""]),
+                // Claims hold devices of this pool on two nodes.
+                names(["gpu.example.com", "span", "gpu-0"]),
+                names(["nic.example.com", "fabric", "nic-3"]),
+            ]
+        );
+        let only_held = DeviceTarget::parse("node/gpu-node-05").unwrap().resolve(&snapshot).unwrap();
+        assert_eq!(only_held.devices, [names(["gpu.example.com", "gpu-node-05", ""])]);
+        let note = only_held.notes.iter().find(|note| note.contains("gpu-node-05")).expect("a note");
+        assert!(note.starts_with("no ResourceSlice lists devices of pool gpu-node-05"), "{note}");
     }
 
     #[test]
