@@ -122,7 +122,8 @@ enum Grouping {
 
 /// Kinds that the report is computed from. If a list of one of them is truncated in the dump, the report is
 /// incomplete.
-pub(super) const REPORT_KINDS: [ObjectKind; 5] = [
+pub(super) const REPORT_KINDS: [ObjectKind; 6] = [
+    ObjectKind::Node,
     ObjectKind::ResourceSlice,
     ObjectKind::ResourceClaim,
     ObjectKind::DeviceClass,
@@ -164,11 +165,13 @@ impl Arguments {
         let profile = require_one_profile(&self.release.live_profiles()?)?;
         let needed = [RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS];
         let wanted = std::iter::once(&NODES).chain(&WORKLOAD_KINDS);
-        let (objects, failures) =
+        let (objects, unread) =
             live::read_objects(asked, &needed, wanted, "; the report may be incomplete", console);
         let source = StateSource::from_cluster(asked);
-        self.print_devices(&objects.state(), &source, profile, &failures, console)?;
-        Ok(ExitCounts { unreadable: failures.len(), ..ExitCounts::default() })
+        // Without nodes, devices of cordoned nodes seem to be free.
+        let incomplete = [unread.failures.as_slice(), &unread.not_permitted].concat();
+        self.print_devices(&objects.state(), &source, profile, &incomplete, console)?;
+        Ok(ExitCounts { unreadable: unread.failures.len(), ..ExitCounts::default() })
     }
 
     /// Prints the devices of a state that the flags select. `incomplete` has a message for each thing that the

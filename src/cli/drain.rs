@@ -415,8 +415,9 @@ impl Drain {
             let session = Session { asked, record: self.run.record.as_deref(), reporter };
             return session.drain(&settings, self.run.check);
         }
-        let (objects, incomplete) =
+        let (objects, unread) =
             live::read_objects(asked, &LISTED_KINDS, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
+        let incomplete = unread.failures;
         for problem in problems_of_kubernetes_release(asked) {
             console.warning(&problem);
         }

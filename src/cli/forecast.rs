@@ -166,8 +166,8 @@ impl Arguments {
         let asked = self.release.live_server()?;
         let profiles = self.release.live_profiles()?;
         let needed = LISTED_KINDS.iter().filter(|kind| **kind != POD_DISRUPTION_BUDGETS);
-        let (objects, failures) =
-            live::read_objects(asked, needed, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
+        let (objects, unread) = live::read_objects(asked, needed, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
+        let failures = unread.failures;
         let tally = ExitCounts { unreadable: failures.len(), ..ExitCounts::default() };
         let known = (&objects.state(), &StateSource::from_cluster(asked));
         self.print_forecasts_and_check_limits(known, &profiles, &failures, given, tally, console)
@@ -393,11 +393,13 @@ fn mark_all_unknown_if_state_incomplete(forecast: &mut Forecast, missing: &[Stri
         return;
     }
     for pod in &mut forecast.pods {
-        if pod.outcome == PodOutcome::NotRecreated {
+        // Without an explanation, nobody recreates the pod; with one, the simulation decided it.
+        if pod.outcome == PodOutcome::NotRecreated && pod.explanation.is_none() {
             continue;
         }
         pod.outcome = PodOutcome::Unknown;
         pod.not_modelled = missing.to_vec();
+        (pod.reason, pod.message, pod.explanation) = (None, None, None);
     }
     forecast.most_pending = 0;
     forecast.devices.clear();

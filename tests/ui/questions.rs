@@ -107,6 +107,49 @@ fn answers_are_those_of_the_commands() {
     assert!(by_rule.contains("tollgate drain gpu.example.com/gpu-node-03 --dry-run"), "{by_rule}");
 }
 
+/// Several windows can ask at the same time, also while an answer is computed; only a newer question of the same window
+/// takes the place of its earlier one.
+#[test]
+fn every_window_gets_its_answer() {
+    let running = start("ui-windows", &example());
+    let cookie = running.open_session();
+    let ask = |page: &str, node: &str| {
+        let question = format!(r#"{{"page":"{page}","targets":["node/{node}"]}}"#);
+        let origin = format!("Origin: {}", running.origin);
+        running.send("POST /what-if", &[&cookie, &origin, "Content-Type: application/json"], &question)
+    };
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = (1..=6)
+            .map(|number| {
+                let (page, node) = (format!("w{number}"), format!("gpu-node-0{number}"));
+                scope.spawn(move || (ask(&page, &node), node))
+            })
+            .collect();
+        for window in asked {
+            let ((head, body), node) = window.join().expect("an answer");
+            assert!(head.starts_with("HTTP/1.1 200"), "{head} {body}");
+            assert!(body.contains(&format!("What if node/{node} is tainted")), "{node}: {body}");
+        }
+        let same: Vec<_> =
+            (1..=6).map(|number| scope.spawn(move || ask("same", &format!("gpu-node-0{number}")))).collect();
+        let heads: Vec<String> = same.into_iter().map(|window| window.join().expect("an answer").0).collect();
+        let answered = heads.iter().filter(|head| head.starts_with("HTTP/1.1 200")).count();
+        let replaced = heads.iter().filter(|head| head.starts_with("HTTP/1.1 409")).count();
+        assert!(answered >= 1 && answered + replaced == 6, "{heads:?}");
+    });
+}
+
+/// A drain needs a driver, and an impact does not.
+#[test]
+fn a_question_about_all_devices_is_answered_without_a_plan() {
+    let running = start("ui-everything", &example());
+    let cookie = running.open_session();
+    let answer = running.ask(&cookie, r#"{"targets":["*"]}"#);
+    assert!(answer.contains("Who goes, and when"), "{answer}");
+    assert!(answer.contains("no plan for a drain: a drain needs the name of a driver"), "{answer}");
+    assert!(!answer.contains("try '--help'"), "{answer}");
+}
+
 #[test]
 fn a_wrong_rule_has_findings_with_line_and_column() {
     let running = start("ui-findings", &example());
@@ -126,6 +169,7 @@ fn a_wrong_rule_has_findings_with_line_and_column() {
         (r#"{"targets":["node/gpu-node-03"],"effect":"Evict"}"#, "unknown effect"),
         (r#"{"devices":["d000000000000"]}"#, "the picked devices are gone"),
         (r#"{"what":1}"#, "cannot read the question"),
+        (r#"{"rule":""}"#, "the question has neither devices nor a rule"),
         ("nonsense", "cannot read the question"),
     ] {
         let answer = running.ask(&cookie, question);

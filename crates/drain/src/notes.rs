@@ -30,7 +30,7 @@ pub(crate) fn autoscaler_and_pdb_notes(state: &State<'_>) -> Vec<String> {
     let says_what_was_listed = state.is_listed(ObjectKind::Pod);
     if says_what_was_listed && !state.is_listed(ObjectKind::PodDisruptionBudget) {
         notes.push(
-            "the dump has no PodDisruptionBudgets; if the cluster has some, more pods can stay".to_owned(),
+            "PodDisruptionBudgets are not known; if the cluster has some, more pods can stay".to_owned(),
         );
     }
     notes

@@ -116,6 +116,7 @@
       map.dispatchEvent(new CustomEvent("tollgate:replaced", { detail: { cards } }));
       body.dispatchEvent(new CustomEvent("tollgate:changed"));
     }
+    body.dispatchEvent(new CustomEvent("tollgate:revised"));
   };
   const follow = async () => {
     for (;;) {
@@ -186,14 +187,21 @@
   const yaml = get("yaml");
   const about = () => document.querySelector("input[name=about]:checked").value;
   let running;
+  let isAsking = false;
+  let isStale = false;
+  let timer;
+  // Questions of other windows wait for this one; a newer one of this window takes its place.
+  const page = Math.random().toString(36).slice(2);
+  const askSoon = (time) => { clearTimeout(timer); timer = setTimeout(ask, time); };
   const question = () => {
-    if (about() === "rule") return yaml.value.trim() && { rule: yaml.value };
+    if (about() === "rule") return yaml.value.trim() && { page, rule: yaml.value };
     const targets = [...picked].filter(([, entry]) => entry.target).map(([, entry]) => entry.target);
     const devices = [...picked].filter(([, entry]) => !entry.target).map(([id]) => id);
-    return targets.length + devices.length ? { targets, devices, effect: get("effect").value } : null;
+    return targets.length + devices.length ? { page, targets, devices, effect: get("effect").value } : null;
   };
   const ask = async () => {
     running?.abort();
+    [isAsking, isStale] = [false, false];
     const wanted = question();
     if (!wanted) {
       answer.replaceChildren();
@@ -202,11 +210,12 @@
     }
     running = new AbortController();
     const { signal } = running;
+    const start = performance.now();
+    isAsking = true;
     const slow = setTimeout(() => say(progress, "Computing…"), 300);
     try {
       const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wanted), signal };
       const found = await fetch("/what-if", sent);
-      if (found.status === 409) return;
       if (!found.ok) throw new Error((await found.text()).trim());
       const { html, rule, taken: read, at } = await found.json();
       answer.innerHTML = html;
@@ -219,10 +228,13 @@
       say(progress, "No answer: " + error.message);
     } finally {
       clearTimeout(slow);
+      if (!signal.aborted) {
+        isAsking = false;
+        // A cluster that changes all the time must not keep the machine busy with answers.
+        if (isStale) askSoon(Math.max(500, 3 * (performance.now() - start)));
+      }
     }
   };
-  let timer;
-  const askSoon = (time) => { clearTimeout(timer); timer = setTimeout(ask, time); };
 
   const draw = () => {
     list.replaceChildren(...[...picked].map(([id, { label }]) => {
@@ -310,7 +322,10 @@
       askSoon(0);
     }
   });
-  body.addEventListener("tollgate:changed", () => { if (question() && answer.firstChild) askSoon(500); });
+  body.addEventListener("tollgate:revised", () => {
+    if (isAsking) isStale = true;
+    else if (question() && answer.firstChild) askSoon(500);
+  });
   choose(about());
   const first = get(location.hash.slice(1));
   if (first?.matches(".cells li")) {

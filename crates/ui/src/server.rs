@@ -266,7 +266,7 @@ impl UiServerState {
 }
 
 const SUPERSEDED: Refusal =
-    Refusal { status: StatusCode::CONFLICT, text: "a newer question took the place of this one" };
+    Refusal { status: StatusCode::CONFLICT, text: "newer questions took the place of this one; ask again" };
 const NO_ANSWER: Refusal = Refusal {
     status: StatusCode::GATEWAY_TIMEOUT,
     text: "the answer takes more than two minutes; use the command line, or ask about fewer devices",

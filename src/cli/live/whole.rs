@@ -20,13 +20,13 @@ pub(in crate::cli) fn read_objects<'k>(
     wanted: impl IntoIterator<Item = &'k ListedKind>,
     consequence: &str,
     console: &mut Console,
-) -> (OwnedObjects, Vec<String>) {
+) -> (OwnedObjects, UnreadObjectMessages) {
     let mut found = OwnedObjects::default();
-    let UnreadObjectMessages { failures, .. } = list_objects_into(&mut found, asked, needed, wanted, console);
-    if !failures.is_empty() {
+    let unread = list_objects_into(&mut found, asked, needed, wanted, console);
+    if !unread.failures.is_empty() {
         console.note(&format!("some objects could not be read{consequence}"));
     }
-    (found, failures)
+    (found, unread)
 }
 
 /// Like [`read_objects`], but adds to objects that were read before.

@@ -52,8 +52,8 @@ pub(super) struct ClusterSource {
     name: String,
     /// The revision of the last state that was returned.
     revision: u64,
-    /// True if the last event said that the state may be outdated.
-    is_old: bool,
+    /// Why the state may be outdated, as the last event said; `None` if it is current.
+    outdated_because: Option<String>,
     contact: Arc<Mutex<ServerReachability>>,
 }
 
@@ -86,7 +86,7 @@ impl ClusterSource {
         watch.omitted_kind_notes().iter().for_each(|note| console.note(note));
         let name = asked.endpoint().to_string();
         let contact = start_probe(&cluster)?;
-        let mut source = ClusterSource { watch, profile, name, revision: 0, is_old: false, contact };
+        let mut source = ClusterSource { watch, profile, name, revision: 0, outdated_because: None, contact };
         let first = source.read_state();
         Ok((source, first))
     }
@@ -144,7 +144,9 @@ impl ClusterSource {
             is_dump: false,
             trouble,
             missing: [failures.clone(), not_listed(&FORECAST_KINDS)].concat(),
-            incomplete: failures,
+            incomplete_for_impact: [failures.clone(), not_listed(&[POD_DISRUPTION_BUDGETS])].concat(),
+            // Without nodes, devices of cordoned nodes seem to be free.
+            incomplete: [failures, not_listed(&[NODES])].concat(),
             snapshot: OnceLock::new(),
             objects: OwnedObjects::of_watch(&all.objects, listed.collect()),
         }
@@ -182,14 +184,16 @@ impl StateFollower for ClusterSource {
         loop {
             let revision = self.watch.wait_for_change(self.revision, WATCH_CHECK_PERIOD);
             let trouble = self.outdated_reason();
-            let was_old = std::mem::replace(&mut self.is_old, trouble.is_some());
+            let why = trouble.as_ref().map(|trouble| trouble.why.clone());
+            let before = std::mem::replace(&mut self.outdated_because, why);
             // If only some watches are lost, changes from the others are still shown, with a note that the state may be
             // old.
-            if revision > self.revision || (was_old && !self.is_old) {
+            if revision > self.revision || (before.is_some() && trouble.is_none()) {
                 thread::sleep(SETTLE_TIME);
                 return StateEvent::Changed(Box::new(self.read_state()));
             }
-            if let Some(trouble) = trouble.filter(|_| !was_old) {
+            // The reason can change, too: the API server is back, and the user may no longer list a kind.
+            if let Some(trouble) = trouble.filter(|trouble| before.as_ref() != Some(&trouble.why)) {
                 return StateEvent::Old(trouble);
             }
         }

@@ -13,6 +13,16 @@ use crate::cli::outcome::Failure;
 use crate::cli::shared::{ReleaseArgs, StateArgs};
 use crate::cli::state::{self, StateObjects};
 use crate::files::{self, Input};
+use tollgate_forecast::ObjectKind;
+
+/// Kinds that an impact is computed from.
+const IMPACT_KINDS: [ObjectKind; 5] = [
+    ObjectKind::ResourceSlice,
+    ObjectKind::ResourceClaim,
+    ObjectKind::DeviceTaintRule,
+    ObjectKind::Pod,
+    ObjectKind::PodDisruptionBudget,
+];
 
 /// Interval for checking whether the files have changed.
 const FILE_CHECK_PERIOD: Duration = Duration::from_millis(500);
@@ -55,6 +65,7 @@ impl DumpSource {
             taken: inventory.earliest_snapshot_time().unwrap_or_default().to_owned(),
             is_dump: true,
             trouble: None,
+            incomplete_for_impact: inventory.incomplete_parts_for_kinds(&IMPACT_KINDS),
             incomplete,
             missing,
             snapshot: OnceLock::new(),

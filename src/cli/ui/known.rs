@@ -33,6 +33,8 @@ pub(super) struct KnownState {
     pub(super) trouble: Option<String>,
     /// Messages about what the state lacks for the report about devices.
     pub(super) incomplete: Vec<String>,
+    /// Messages about what the state lacks for impact.
+    pub(super) incomplete_for_impact: Vec<String>,
     /// Messages about what the state lacks for forecasts and plans.
     pub(super) missing: Vec<String>,
     /// The snapshot for impact, made on first use.

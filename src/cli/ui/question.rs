@@ -48,6 +48,9 @@ pub(super) struct CommandParts {
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WhatIfQuestion {
+    /// Identifies the window that asks.
+    #[serde(rename = "page")]
+    _page: String,
     /// YAML or JSON of DeviceTaintRules and ResourceSlices.
     rule: String,
     /// Targets as on the command line, which take the place of a rule.
@@ -88,12 +91,20 @@ impl WhatIfQuestion {
         if answer.findings.iter().any(|finding| finding.is_error) {
             return Ok(());
         }
-        let targets = if self.targets.is_empty() {
+        let mut targets = if self.targets.is_empty() {
             drain_targets_of_rules_selecting_by_name(&answer.rule)
         } else {
             self.targets.clone()
         };
+        let selects_everything = |target: &String| matches!(DeviceTarget::parse(target), Ok(DeviceTarget::Devices(names)) if names.selects_everything());
+        if targets.iter().any(selects_everything) {
+            answer.notes.push("no plan for a drain: a drain needs the name of a driver".to_owned());
+            targets.clear();
+        }
         let rule = vec![(RULE_FILE.to_owned(), answer.rule.clone())];
+        for what in &known.incomplete_for_impact {
+            answer.notes.push(format!("more pods and PodDisruptionBudgets may be affected: {what}"));
+        }
         // One time for all reports, so that "now" means the same in all of them.
         answer.asked_at = clock::now_rfc3339();
         let now = answer.asked_at.clone();
@@ -120,7 +131,7 @@ impl WhatIfQuestion {
         let (snapshot, state) = (known.snapshot()?, known.objects.state());
         let command: impact::Arguments = parse_nested_command_args(&words(&[RULE_FILE]))?;
         let impact = run(&mut |console| {
-            let lacking = (known.incomplete.clone(), known.missing.clone());
+            let lacking = (known.incomplete_for_impact.clone(), known.missing.clone());
             command.report_texts(&rule, (&snapshot, &state), known.profile, lacking, console).map(drop)
         })?;
         let command: forecast::Arguments = parse_nested_command_args(&words(&[RULE_FILE]))?;
@@ -169,6 +180,9 @@ impl WhatIfQuestion {
     /// Returns the rule as it was written, or rules made of the targets.
     fn given_or_generated_rule_text(&self, known: &KnownState) -> Result<String, Failure> {
         if self.targets.is_empty() {
+            if self.rule.trim().is_empty() {
+                return Err(Failure::Usage("the question has neither devices nor a rule".to_owned()));
+            }
             return Ok(self.rule.clone());
         }
         if self.targets.len() > MAX_PICKED_DEVICES {

@@ -1,10 +1,11 @@
 //! The pages of `tollgate ui`: passes the state on to the `LivePageStore` that renders them, and answers their
 //! questions in a thread.
 //!
-//! Invariant: one question is answered at a time. A newer one takes the place of one that waits, and ends one that is
-//! being answered.
+//! Invariant: one question is answered at a time, in the order of the pages. A page's newer question takes the place of
+//! its earlier one, whether that waits or is being answered.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -18,6 +19,9 @@ use crate::cli::outcome::Failure;
 use tollgate_forecast::ClassMatchCache;
 use tollgate_ui::{Answer, Bytes, LivePageStore, Query, Site, WhatIfAnswer, oneshot, watch};
 
+/// Maximum number of questions that wait. More take the place of the oldest.
+const MAX_WAITING_QUESTIONS: usize = 16;
+
 /// Maximum time to compute an answer.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(100);
 
@@ -27,19 +31,37 @@ pub(super) struct UiPages {
     memory: Mutex<ClassMatchCache>,
 }
 
-/// The state and the waiting question, shared by the server of the pages and the thread that answers questions.
+/// The state and the questions, shared by the server of the pages and the thread that answers questions.
 struct SharedUiData {
     board: Arc<LivePageStore>,
     state: RwLock<Arc<KnownState>>,
-    waiting: Mutex<Option<WaitingQuestion>>,
+    questions: Mutex<Questions>,
     asked: Condvar,
-    /// The number of the newest question.
-    newest: AtomicU64,
     commands: CommandParts,
 }
 
+/// The questions that wait, oldest first, and the one that is being answered.
+#[derive(Default)]
+struct Questions {
+    waiting: VecDeque<WaitingQuestion>,
+    answered: Option<AnsweredQuestion>,
+}
+
+/// The question that is being answered. Its page sets `is_superseded` with a newer one.
+struct AnsweredQuestion {
+    page: String,
+    is_superseded: Arc<AtomicBool>,
+}
+
+/// Identifies the page that asks a question; empty if the question does not say.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct AskingPage {
+    page: String,
+}
+
 struct WaitingQuestion {
-    number: u64,
+    page: String,
     json: Bytes,
     answer: oneshot::Sender<Answer>,
 }
@@ -56,9 +78,8 @@ impl UiPages {
         let shared = Arc::new(SharedUiData {
             board,
             state: RwLock::new(Arc::new(first)),
-            waiting: Mutex::default(),
+            questions: Mutex::default(),
             asked: Condvar::new(),
-            newest: AtomicU64::new(0),
             commands,
         });
         let of_thread = shared.clone();
@@ -100,14 +121,16 @@ impl SharedUiData {
 
     /// Waits for a question and answers it.
     fn answer_next(self: &Arc<Self>) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = self.asked.wait_while(waiting, |waiting| waiting.is_none());
-        let question = waiting.unwrap_or_else(PoisonError::into_inner).take();
-        let Some(WaitingQuestion { number, json, answer }) = question else { return };
-        let (start, shared) = (clock::monotonic(), self.clone());
-        let stop: StopFn = Arc::new(move || {
-            start.elapsed() > MAX_ANSWER_TIME || shared.newest.load(Ordering::Acquire) != number
-        });
+        let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let questions = self.asked.wait_while(questions, |questions| questions.waiting.is_empty());
+        let mut questions = questions.unwrap_or_else(PoisonError::into_inner);
+        let Some(WaitingQuestion { page, json, answer }) = questions.waiting.pop_front() else { return };
+        let is_superseded = Arc::new(AtomicBool::new(false));
+        questions.answered = Some(AnsweredQuestion { page, is_superseded: is_superseded.clone() });
+        drop(questions);
+        let start = clock::monotonic();
+        let stop: StopFn =
+            Arc::new(move || start.elapsed() > MAX_ANSWER_TIME || is_superseded.load(Ordering::Acquire));
         let (state, is_stopped) = (self.state(), stop.clone());
         let work = || match self.parse_question_and_resolve_devices(&json) {
             Ok(question) => question.answer(&state, &self.commands),
@@ -153,9 +176,18 @@ impl Site for UiPages {
 
     fn ask_replacing_earlier_question(&self, json: Bytes) -> oneshot::Receiver<Answer> {
         let (answer, receiver) = oneshot::channel();
-        let number = self.shared.newest.fetch_add(1, Ordering::AcqRel) + 1;
-        let question = WaitingQuestion { number, json, answer };
-        *self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(question);
+        // A question that cannot be read is answered with the reason.
+        let AskingPage { page } = serde_json::from_slice(&json).unwrap_or_default();
+        let mut questions = self.shared.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answered) = questions.answered.as_ref().filter(|answered| answered.page == page) {
+            answered.is_superseded.store(true, Ordering::Release);
+        }
+        questions.waiting.retain(|waiting| waiting.page != page);
+        if questions.waiting.len() >= MAX_WAITING_QUESTIONS {
+            questions.waiting.pop_front();
+        }
+        questions.waiting.push_back(WaitingQuestion { page, json, answer });
+        drop(questions);
         self.shared.asked.notify_one();
         receiver
     }

@@ -373,7 +373,9 @@ fn nodes_with_percentages(pod: &Pod, samples: usize, most: usize) -> Markup {
     }
     let mut nodes: Vec<(&SafeText, usize)> = courses.into_iter().collect();
     nodes.sort_by_key(|(_, courses)| Reverse(*courses));
-    let share = |(node, courses): (&SafeText, usize)| html! { span.w { (node) " (" (courses * 100 / samples.max(1)) "%)" } };
+    let rounded = |courses: usize| (courses * 200 + samples) / (2 * samples).max(1);
+    let share =
+        |(node, courses): (&SafeText, usize)| html! { span.w { (node) " (" (rounded(courses)) "%)" } };
     html! {
         (first_parts_and_number_of_others(nodes.into_iter().map(share), most, [", ", " and "]))
         @if pod.placements_omitted > 0 { ", and other placements" }
