@@ -101,7 +101,7 @@ impl Arguments {
 
     /// Returns the starter files for this repository, also those that exist already.
     fn starter_files(&self) -> Vec<NewFile> {
-        let own = |path, text, addition| NewFile { path, text: fill_in_template(text), addition };
+        let own = |path, text: &str, addition| NewFile { path, text: fill_in_template(text), addition };
         let settings = include_str!("init/tollgate.yaml").replace("KUBERNETES", &self.kubernetes_setting());
         let mut files = vec![own(".tollgate.yaml", &settings, Some("add the settings that it lacks"))];
         match self.ci_system() {
@@ -110,7 +110,8 @@ impl Arguments {
             }
             CiSystem::Gitlab => {
                 let job = include_str!("../../examples/ci/gitlab.yml");
-                files.push(own(GITLAB_FILE, job, Some("add the job `tollgate` and its variables")));
+                let job = job.replace("TOLLGATE_TESTS: \"\"", "TOLLGATE_TESTS: tollgate");
+                files.push(own(GITLAB_FILE, &job, Some("add the job `tollgate` and its variables")));
             }
             CiSystem::None => {}
         }

@@ -79,7 +79,7 @@ pub fn find_manifests(folder: &Path, options: &WalkOptions) -> FolderWalkResult 
         options.excludes.iter().flat_map(|excludes| excludes.compile_for_walk(&absolute)).collect();
     let (no_ignore, markdown) = (options.no_ignore, options.markdown);
     let mut walker =
-        Walker { root, no_ignore, markdown, excludes, ignore_files, entered: HashSet::new(), found };
+        Walker { folder, root, no_ignore, markdown, excludes, ignore_files, entered: HashSet::new(), found };
     walker.walk_folder(folder, &absolute);
     walker.found
 }
@@ -110,7 +110,9 @@ fn add_charts_and_kustomizations_above(folder: &Path, found: &mut FolderWalkResu
 }
 
 /// A walk of a folder: its options, the ignore files that apply, and the files found so far.
-struct Walker {
+struct Walker<'w> {
+    /// The folder as the user named it, and with links resolved.
+    folder: &'w Path,
     root: PathBuf,
     no_ignore: bool,
     markdown: bool,
@@ -128,7 +130,7 @@ struct FolderEntry {
     is_file: bool,
 }
 
-impl Walker {
+impl Walker<'_> {
     /// Adds the manifests of a folder and its subfolders; `absolute` is its absolute path.
     fn walk_folder(&mut self, folder: &Path, absolute: &Path) {
         match std::fs::canonicalize(folder).map(|real| self.entered.insert(real)) {
@@ -195,7 +197,10 @@ impl Walker {
             return self.found.outside.push(path);
         }
         if entry.is_folder {
-            return self.walk_folder(&path, &absolute.join(name));
+            // Named as in the repository: a path through a link is no file there, so that a CI system cannot show a
+            // finding beside it.
+            let real = if entry.is_link { self.path_without_links(&path) } else { None };
+            return self.walk_folder(real.as_ref().unwrap_or(&path), &absolute.join(name));
         }
         if is_kustomization {
             if entry.is_file {
@@ -215,6 +220,12 @@ impl Walker {
                 .errors
                 .push(InputError::for_whole_file(&path.display().to_string(), "not a regular file"));
         }
+    }
+
+    /// The path below the walked folder to which a path leads; `None` if it leads nowhere.
+    fn path_without_links(&self, path: &Path) -> Option<PathBuf> {
+        let real = std::fs::canonicalize(path).ok()?;
+        Some(self.folder.join(real.strip_prefix(&self.root).ok()?))
     }
 
     /// Adds a Markdown file that is not an input, unless it is hidden, left out or a link.
@@ -334,7 +345,7 @@ mod tests {
         symlink("../out/d.yaml", root.join("in/d.yaml")).expect("a link");
         symlink("nowhere", root.join("in/dangling.yaml")).expect("a link");
         let found = find_manifests(&root.join("in"), &WalkOptions::default());
-        assert_eq!(names(&found, &root), ["in/a.yaml", "in/again/c.yaml", "in/dangling.yaml"]);
+        assert_eq!(names(&found, &root), ["in/a.yaml", "in/b/c.yaml", "in/dangling.yaml"]);
         assert_eq!((found.outside.len(), found.errors.len()), (2, 0));
         std::fs::remove_dir_all(&root).expect("cleared");
     }

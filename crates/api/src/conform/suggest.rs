@@ -232,13 +232,34 @@ fn hint_for_list_keyed_by_name(value: Value<'_>, item: &FieldType, is_yaml: bool
     }
 }
 
+/// A hint to quote a boolean or number where a string is expected, if it is one and short enough to repeat.
+pub fn hint_to_quote(value: Value<'_>) -> Option<String> {
+    let what = match value.kind() {
+        ValueKind::Bool => "a boolean",
+        ValueKind::Number => "a number",
+        _ => return None,
+    };
+    let written = written_if_short(value)?;
+    Some(if value.doc().syntax() == Syntax::Yaml {
+        format!("YAML reads `{written}` as {what}; quote it if you mean a string: \"{written}\"")
+    } else {
+        format!("add quotes: \"{written}\"")
+    })
+}
+
+/// The value as it is written; `None` if it is empty or too long to repeat in a hint.
+fn written_if_short(value: Value<'_>) -> Option<&str> {
+    let span = value.span();
+    let written = value.doc().source().get(span.start as usize..span.end as usize)?;
+    (1..=40).contains(&written.len()).then_some(written)
+}
+
 /// A hint on how to write a value of the wrong type, if there is one.
 pub(super) fn hint_for_value(value: Value<'_>, ty: &FieldType) -> Option<String> {
     let wants_text =
         matches!(ty, FieldType::Str | FieldType::Named(_) | FieldType::CoreNamed(_) | FieldType::Uid);
-    let span = value.span();
-    let written = value.doc().source().get(span.start as usize..span.end as usize).unwrap_or_default();
-    let is_short = (1..=40).contains(&written.len());
+    let short = written_if_short(value);
+    let (written, is_short) = (short.unwrap_or_default(), short.is_some());
     let is_yaml = value.doc().syntax() == Syntax::Yaml;
     match (value.kind(), ty) {
         (ValueKind::Object, FieldType::List(_)) if value.is_empty() => {
@@ -276,14 +297,7 @@ pub(super) fn hint_for_value(value: Value<'_>, ty: &FieldType) -> Option<String>
         }),
         (_, FieldType::Bool) => Some("write `true` or `false`".to_owned()),
         (_, FieldType::Time) => Some(hint_for_time("")),
-        (kind @ (ValueKind::Bool | ValueKind::Number), _) if wants_text && is_short => {
-            let what = if kind == ValueKind::Bool { "a boolean" } else { "a number" };
-            Some(if is_yaml {
-                format!("YAML reads `{written}` as {what}; quote it if you mean a string: \"{written}\"")
-            } else {
-                format!("add quotes: \"{written}\"")
-            })
-        }
+        (ValueKind::Bool | ValueKind::Number, _) if wants_text => hint_to_quote(value),
         (kind, FieldType::Struct(inner)) if is_short && member_for_scalar(inner, kind).is_some() => {
             let key = member_for_scalar(inner, kind).unwrap_or_default();
             Some(format!("this is an object: write `{{{key}: {written}}}`"))

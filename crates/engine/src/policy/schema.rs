@@ -242,10 +242,13 @@ impl PolicyFaults {
             | (FieldType::AnyObject, ValueKind::Object)
             | (FieldType::Any, _) => {}
             (_, ValueKind::Null) => self.report(at, format!("no value; expected {}", type_name(ty))),
-            (_, found) => self.report(
-                at,
-                format!("expected {}, found {}", type_name(ty), json_type_name_with_article(found)),
-            ),
+            (_, found) => {
+                let wants_text = ty.accepts_json_type(ValueKind::String);
+                let hint = wants_text.then(|| suggest::hint_to_quote(value)).flatten();
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                let found = json_type_name_with_article(found);
+                self.report(at, format!("expected {}, found {found}{hint}", type_name(ty)));
+            }
         }
     }
 
