@@ -24,11 +24,15 @@ pub fn manifest_block_ranges(text: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut open: Option<Fence> = None;
     let (mut start, mut at) = (0, 0);
+    // No reader sees what is in a comment.
+    let mut is_comment = false;
     for line in text.split_inclusive('\n') {
         let end = at + line.len();
         match &open {
             None => {
-                open = opened_fence(line);
+                is_comment |= line.trim_start().starts_with("<!--");
+                open = if is_comment { None } else { opened_fence(line) };
+                is_comment &= !line.contains("-->");
                 start = end;
             }
             Some(fence) => {
@@ -111,10 +115,18 @@ mod tests {
             * ```yaml\n  e: 5\n  ---\n  f: 6\n  ```\n\
             ```yaml\n```\n\
             ```yamllint\nno: 2\n```\n\
+            <!-- old:\n```yaml\nno: 3\n```\n-->\n<!-- here: -->\n```yaml\nh: 8\n```\n\
             ```yaml\ng: 7\n";
         let found: Vec<&str> = manifest_block_ranges(text).into_iter().map(|part| &text[part]).collect();
-        let expected =
-            ["a: 1\n---\nb: 2\n", "c: 3\n~~~\n```\n", "   {\"d\": 4}\n", "  e: 5\n", "  f: 6\n", "g: 7\n"];
+        let expected = [
+            "a: 1\n---\nb: 2\n",
+            "c: 3\n~~~\n```\n",
+            "   {\"d\": 4}\n",
+            "  e: 5\n",
+            "  f: 6\n",
+            "h: 8\n",
+            "g: 7\n",
+        ];
         assert_eq!(found, expected);
         assert!(manifest_block_ranges("").is_empty());
     }
