@@ -22,10 +22,7 @@ pub fn violated_budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<
         let namespace = pods.first().map_or("", |pod| pod.namespace);
         for budget in snapshot.budgets(namespace) {
             let Some(selector) = &budget.selector else { continue };
-            let protected = pods.iter().filter(|pod| {
-                !pod.record.is_evicted_despite_budgets
-                    && (pod.record.is_ready_or_unknown || !budget.lets_unready_pods_go)
-            });
+            let protected = pods.iter().filter(|pod| pod.record.protection.is_protected_by(budget));
             let covered = protected.filter(|pod| {
                 let label = |key: &str| pod.record.labels.iter().find(|(name, _)| **name == *key);
                 selector.iter().all(|wanted| wanted.holds(label(&wanted.key).map(|(_, value)| &**value)))

@@ -10,8 +10,8 @@ use super::interner::{InternedStr, StringInterner};
 use super::other_apis::patches::PatchedDevice;
 use super::placement::{SlicePlacement, only_node_of_allocation};
 use super::record::{
-    AllocatedDevice, Budget, Claim, ClaimReference, ClaimSource, ClaimUser, ClassCriteria, ClassSelection,
-    Device, Pod, Rule, RuleSelector, Slice, Taint, Toleration, Tolerations,
+    AllocatedDevice, Budget, BudgetProtection, Claim, ClaimReference, ClaimSource, ClaimUser, ClassCriteria,
+    ClassSelection, Device, Pod, Rule, RuleSelector, Slice, Taint, Toleration, Tolerations,
 };
 use super::slots::Slot;
 use crate::rule_annotations;
@@ -215,7 +215,7 @@ pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut
         pod_group: (owner.kind() == "PodGroup").then(|| names.intern(owner.name())),
     });
     let allocation = claim.status().allocation();
-    let selector = allocation.and_then(|allocation| allocation.node_selector());
+    let selector = allocation.and_then(view::Allocation::node_selector);
     let node = only_node_of_allocation(selector, names);
     let results = allocation.map(|allocation| {
         collect_boxed(allocation.devices().results(), |result| {
@@ -339,8 +339,11 @@ pub(super) fn pod_record(
             .map(|owner| names.intern(&format!("{}/{}", owner.kind(), owner.name()))),
         scheduled: !spec.node_name().is_empty(),
         deleting: !metadata.json().get("deletionTimestamp").is_null_or_absent(),
-        is_evicted_despite_budgets: pod.is_evicted_despite_budgets(),
-        is_ready_or_unknown: pod.is_ready_or_unknown(),
+        protection: match (pod.is_evicted_despite_budgets(), pod.is_ready_or_unknown()) {
+            (true, _) => BudgetProtection::None,
+            (_, true) => BudgetProtection::Full,
+            (_, false) => BudgetProtection::NotReady,
+        },
         group: spec.scheduling_group().pod_group_name().map(|name| names.intern(name)),
         labels: interned_labels(metadata.labels(), names),
         claims,

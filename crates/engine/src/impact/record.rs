@@ -299,14 +299,35 @@ pub(super) struct Pod {
     pub(super) scheduled: bool,
     /// True if it is being deleted.
     pub(super) deleting: bool,
-    /// True if the Eviction API evicts it whatever its PodDisruptionBudgets say.
-    pub(super) is_evicted_despite_budgets: bool,
-    pub(super) is_ready_or_unknown: bool,
+    /// Whether its PodDisruptionBudgets protect it.
+    pub(super) protection: BudgetProtection,
     /// The PodGroup it is part of.
     pub(super) group: Option<InternedStr>,
     /// Sorted by key; shared with other pods.
     pub(super) labels: Arc<[(InternedStr, InternedStr)]>,
     pub(super) claims: Box<[ClaimReference]>,
+}
+
+/// Whether PodDisruptionBudgets keep the Eviction API from evicting a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BudgetProtection {
+    /// All of them do.
+    Full,
+    /// The pod is not Ready, so those that let such pods go do not.
+    NotReady,
+    /// None of them does: the pod runs no containers yet or any more.
+    None,
+}
+
+impl BudgetProtection {
+    /// True if a budget protects the pod that selects it.
+    pub(super) fn is_protected_by(self, budget: &Budget) -> bool {
+        match self {
+            BudgetProtection::Full => true,
+            BudgetProtection::NotReady => !budget.lets_unready_pods_go,
+            BudgetProtection::None => false,
+        }
+    }
 }
 
 /// A claim that a pod uses.
