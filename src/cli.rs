@@ -242,7 +242,10 @@ fn dispatch(arguments: &Arguments) -> ExitCode {
     match outcome {
         Ok(tally) => tally.exit_code(),
         Err(failure) => {
-            console.error(&failure.message());
+            match &failure {
+                Failure::Inputs(messages) => messages.iter().for_each(|message| console.error(message)),
+                one => console.error(&one.message()),
+            }
             failure.exit_code()
         }
     }

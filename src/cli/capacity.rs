@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::report::record::{Json, collect_records, record, to_json_text};
 use tollgate_api::profile::Profile;
-use tollgate_document::doc::Doc;
+use tollgate_document::doc::{self, Doc};
+use tollgate_drain::DrainPlan;
 use tollgate_forecast::{
     DeviceCounts, DeviceForecast, DeviceReport, DeviceState, ObjectKind, State, report_devices,
 };
@@ -42,6 +43,19 @@ pub(super) fn device_count_changes_json(
         &counts_by_class(&before, before.class_counts()),
         &counts_by_class(&after, counts_after),
     ))
+}
+
+/// Returns JSON with the device counts of each class before and after a drain with the taint `key`; `None` if it is not
+/// known where pods go.
+pub(super) fn drain_device_count_changes_json(
+    state: &State<'_>,
+    plan: &DrainPlan,
+    key: &str,
+    profile: &Profile,
+) -> Option<String> {
+    let rules: Vec<String> = plan.rules.iter().map(|rule| rule.noschedule_json(key, profile)).collect();
+    let rules: Vec<Doc<'_>> = rules.iter().filter_map(|rule| doc::parse(rule).ok()).collect();
+    device_count_changes_json(state, &rules, &plan.devices_after, profile)
 }
 
 /// Returns the device counts of each class of the report, with the averages of the forecast for what its pods change.

@@ -164,14 +164,15 @@ impl Arguments {
         let asked = self.release.live_server()?;
         let profile = require_one_profile(&self.release.live_profiles()?)?;
         let needed = [RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS];
-        let wanted = std::iter::once(&NODES).chain(&WORKLOAD_KINDS);
-        let (objects, unread) =
-            live::read_objects(asked, &needed, wanted, "; the report may be incomplete", console);
+        let (mut objects, unread) =
+            live::read_objects(asked, &needed, [&NODES], "; the report may be incomplete", console);
+        let workloads = live::list_objects_into(&mut objects, asked, &[], &WORKLOAD_KINDS, console);
+        let failures = [unread.failures, workloads.failures].concat();
         let source = StateSource::from_cluster(asked);
         // Without nodes, devices of cordoned nodes seem to be free.
-        let incomplete = [unread.failures.as_slice(), &unread.not_permitted].concat();
+        let incomplete = [failures.as_slice(), &unread.not_permitted].concat();
         self.print_devices(&objects.state(), &source, profile, &incomplete, console)?;
-        Ok(ExitCounts { unreadable: unread.failures.len(), ..ExitCounts::default() })
+        Ok(ExitCounts { unreadable: failures.len(), ..ExitCounts::default() })
     }
 
     /// Prints the devices of a state that the flags select. `incomplete` has a message for each thing that the

@@ -54,7 +54,6 @@ use online::settings::{
 use online::start::{Session, lock_settings_with_holder_identity};
 use plan_json::plan_record;
 use tollgate_api::profile::Profile;
-use tollgate_document::doc::{self, Doc};
 use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, MoveOptions, PlanInput, PodDecision};
 use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{Settings, State};
@@ -229,18 +228,6 @@ struct PlanReport {
     incomplete: Vec<String>,
 }
 
-impl PlanReport {
-    /// Returns the devices of each class before and after the drain, for the HTML page; `None` if it is not known where
-    /// pods go.
-    fn device_count_changes_json(&self, state: &State<'_>) -> Option<String> {
-        let rules = self.plan.rules.iter();
-        let rules: Vec<String> =
-            rules.map(|rule| rule.noschedule_json(&self.request.key, self.profile)).collect();
-        let rules: Vec<Doc<'_>> = rules.iter().filter_map(|rule| doc::parse(rule).ok()).collect();
-        capacity::device_count_changes_json(state, &rules, &self.plan.devices_after, self.profile)
-    }
-}
-
 impl TargetWithText {
     fn parse_unless_all_devices(text: &str) -> Result<TargetWithText, String> {
         match DeviceTarget::parse(text)? {
@@ -354,7 +341,8 @@ impl Drain {
             ReportOutput::Json => writeln!(console, "{}", super::to_safe_json(&plan_record(&report))?)?,
             ReportOutput::Text => console.write_sanitized_text(&plan_text::plan_text(&report))?,
             ReportOutput::Html => {
-                let capacity = report.device_count_changes_json(state);
+                let PlanReport { request, plan, .. } = &report;
+                let capacity = capacity::drain_device_count_changes_json(state, plan, &request.key, profile);
                 let drawn = HtmlPageRecord { json: plan_record(&report), capacity };
                 #[cfg(feature = "cluster")]
                 let commands =

@@ -14,7 +14,7 @@ pub(super) use objects::{ClusterLister, MissingObjects, UnreadObjectMessages};
 pub(super) use state::{
     BoundedSnapshot, read_nodes_and_scheduling_objects, read_state, read_state_for_impact,
 };
-pub(super) use whole::read_objects;
+pub(super) use whole::{list_objects_into, read_objects};
 
 use super::console::Console;
 use super::outcome::Failure;

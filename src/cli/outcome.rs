@@ -56,6 +56,8 @@ pub(super) enum Failure {
     Usage(String),
     /// Input that the whole run depends on cannot be read.
     Input(String),
+    /// Like `Input`, with several errors.
+    Inputs(Vec<String>),
     /// A session of the language server did not end as the protocol says, which wants exit code 1.
     Session(String),
     /// An I/O or internal error.
@@ -77,6 +79,7 @@ impl Failure {
     pub(super) fn message(&self) -> String {
         match self {
             Failure::Usage(message) | Failure::Input(message) | Failure::Session(message) => message.clone(),
+            Failure::Inputs(messages) => messages.join("\n"),
             Failure::Internal(error) => format!("{error:#}"),
         }
     }
@@ -85,7 +88,7 @@ impl Failure {
         match self {
             Failure::Session(_) => ExitCode::from(1),
             Failure::Usage(_) => ExitCode::from(2),
-            Failure::Input(_) => ExitCode::from(3),
+            Failure::Input(_) | Failure::Inputs(_) => ExitCode::from(3),
             Failure::Internal(_) => ExitCode::from(4),
         }
     }

@@ -168,10 +168,8 @@ pub(super) fn compile_and_print_warnings(
     read_schema: ReadSchemaFile<'_>,
     resources: &[PolicyResource],
 ) -> Result<PolicySet, Failure> {
-    let set = PolicySet::load_with_resources(texts, read_schema, resources, None).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Failure::Input(lines.join("\n"))
-    })?;
+    let set = PolicySet::load_with_resources(texts, read_schema, resources, None)
+        .map_err(|errors| Failure::Inputs(errors.iter().map(ToString::to_string).collect()))?;
     set.load_warnings().iter().for_each(|warning| Console::open().warning(&warning.to_string()));
     Ok(set)
 }
@@ -179,7 +177,7 @@ pub(super) fn compile_and_print_warnings(
 /// Reads the policy files in these paths; fails with all errors if there are any.
 pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<PolicyFile>, Failure> {
     let texts = read_files_with_errors(paths);
-    if texts.errors.is_empty() { Ok(texts.files) } else { Err(Failure::Input(texts.errors.join("\n"))) }
+    if texts.errors.is_empty() { Ok(texts.files) } else { Err(Failure::Inputs(texts.errors)) }
 }
 
 /// Reads the policy files in these paths, and collects errors instead of failing.

@@ -219,7 +219,7 @@ impl Arguments {
         let mut loader = ServingLoader::new(engine, policies.clone(), self.namespaces.clone(), resources);
         let config = match loader.reload().outcome {
             ReloadOutcome::Loaded(config) | ReloadOutcome::LoadedWithLastFiles(config, _) => *config,
-            ReloadOutcome::Invalid(faults) => return Err(Failure::Input(faults.join("\n"))),
+            ReloadOutcome::Invalid(faults) => return Err(Failure::Inputs(faults)),
             ReloadOutcome::Unchanged => loader.engine.clone().into(),
         };
         let reloader = loader.has_reloadable_inputs().then(|| Box::new(move || loader.reload()) as Reloader);

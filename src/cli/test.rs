@@ -73,7 +73,7 @@ impl Arguments {
                 console.note(&format!("{file}: skipped, because it has the tests of another tool"));
                 continue;
             }
-            let tests = TestFile::parse(&file, &text).map_err(Failure::Input)?;
+            let tests = TestFile::parse(&file, &text).map_err(Failure::Inputs)?;
             let set = load_policies(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;
             results.extend(outcomes.into_iter().map(|outcome| CaseResult { file: file.clone(), outcome }));

@@ -502,7 +502,7 @@ fn links_that_leave_the_folder_are_not_followed() {
     symlink("../../secret/key.yaml", folder.join("walked/real/three.json")).unwrap();
     symlink("real/three.json", folder.join("walked/four.yaml")).unwrap();
     symlink("../secret/key.txt", folder.join("walked/ignored.txt")).unwrap();
-    let note = "note: 4 symbolic links to targets outside their folders were not followed: walked/alias/three.json, …\n";
+    let note = "note: 4 symbolic links to targets outside their folders were not followed: walked/real/three.json, …\n";
     let (code, out, err) = run(&folder, &["validate", "walked"]);
     assert_eq!((code, err.as_str()), (0, note), "{out}");
     assert_eq!(

@@ -79,3 +79,20 @@ fn the_largest_wave_can_be_chosen() {
     assert!(sizes("1").iter().all(|size| *size == 1));
     assert!(sizes("2").contains(&2));
 }
+
+/// Otherwise a plan says that pods move, and the drain waits until it stops.
+#[test]
+fn the_text_names_pdbs_that_allow_no_eviction_now() {
+    let state = |name: &str| format!("crates/drain/tests/plans/states/{name}.yaml");
+    let cluster = "crates/drain/tests/plans/cluster.yaml";
+    let waits = "PDBs that allow no eviction now; the drain waits until they do:\n- app/chat (2 pods)\n";
+    // A pod that is not Ready does not wait for a PDB that lets it go.
+    for (name, expected) in [("pdb-for-now", Some(waits)), ("pdb-always-allow", None)] {
+        let state = state(name);
+        let flags = ["--state", cluster, "--state", &state, "--kubernetes", "1.37", "--assume-complete"];
+        let (_, text, errors) = run(Path::new(ROOT), &[&["drain", "node/n0"], &flags[..]].concat());
+        let found = text.contains("PDBs that allow no eviction now");
+        assert_eq!(found, expected.is_some(), "{name}: {errors}{text}");
+        assert!(expected.is_none_or(|expected| text.contains(expected)), "{name}: {text}");
+    }
+}

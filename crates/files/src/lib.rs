@@ -124,7 +124,9 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
             Ok(meta) if meta.is_dir() => {
                 let before = (found.inputs.len(), found.errors.len());
                 match std::fs::canonicalize(argument) {
-                    Ok(root) => add_manifests(argument, &root, &mut HashSet::new(), &mut found),
+                    Ok(root) => {
+                        add_manifests(argument, (argument.as_path(), &root), &mut HashSet::new(), &mut found)
+                    }
                     Err(error) => found.errors.push(unreadable_file(argument, &error)),
                 }
                 if before == (found.inputs.len(), found.errors.len()) {
@@ -142,8 +144,14 @@ pub fn collect(arguments: &[PathBuf]) -> Inputs {
     found
 }
 
-/// Adds the manifests of a folder below `root` to `found`. A folder is searched once, however many links lead to it.
-fn add_manifests(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, found: &mut Inputs) {
+/// Adds the manifests of a folder below `top` to `found`; `root` is `top` with links resolved. A folder is searched once,
+/// however many links lead to it.
+fn add_manifests(
+    folder: &Path,
+    (top, root): (&Path, &Path),
+    entered: &mut HashSet<PathBuf>,
+    found: &mut Inputs,
+) {
     let entries = std::fs::canonicalize(folder).and_then(|real| Ok((real, std::fs::read_dir(folder)?)));
     let entries = match entries {
         Ok((real, _)) if !entered.insert(real.clone()) => return,
@@ -169,7 +177,8 @@ fn add_manifests(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, fou
         if is_link_out_of_root(&path, root) {
             found.outside.push(path);
         } else if is_folder {
-            add_manifests(&path, root, entered, found);
+            let real = if path.is_symlink() { path_without_links(&path, top, root) } else { None };
+            add_manifests(real.as_ref().unwrap_or(&path), (top, root), entered, found);
         } else {
             // Opening a pipe would block; a broken link is reported when it is read.
             match std::fs::metadata(&path) {
@@ -181,6 +190,13 @@ fn add_manifests(folder: &Path, root: &Path, entered: &mut HashSet<PathBuf>, fou
             }
         }
     }
+}
+
+/// The path below `top` to which a path leads; `root` is `top` with links resolved. Files are named as in the repository:
+/// a path through a link is no file there, so that a CI system cannot show a finding beside it.
+fn path_without_links(path: &Path, top: &Path, root: &Path) -> Option<PathBuf> {
+    let real = std::fs::canonicalize(path).ok()?;
+    Some(top.join(real.strip_prefix(root).ok()?))
 }
 
 /// True for a link to a target that is not below `root`. A broken link is reported when it is read.
@@ -258,7 +274,7 @@ pub fn is_folder_without_manifests(path: &Path) -> bool {
     let mut found = Inputs::default();
     let root = if path.is_dir() { std::fs::canonicalize(path).ok() } else { None };
     let Some(root) = root else { return false };
-    add_manifests(path, &root, &mut HashSet::new(), &mut found);
+    add_manifests(path, (path, &root), &mut HashSet::new(), &mut found);
     found.inputs.is_empty() && found.errors.is_empty() && found.outside.is_empty()
 }
 

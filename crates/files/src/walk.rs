@@ -13,7 +13,8 @@ use ignore::gitignore::Gitignore;
 
 use super::ignore_files::{Excludes, IgnoreFiles};
 use super::{
-    Input, InputError, has_manifest_extension, has_markdown_extension, is_link_out_of_root, unreadable_file,
+    Input, InputError, has_manifest_extension, has_markdown_extension, is_link_out_of_root,
+    path_without_links, unreadable_file,
 };
 
 /// Names of a kustomization, as kustomize looks for them.
@@ -197,9 +198,7 @@ impl Walker<'_> {
             return self.found.outside.push(path);
         }
         if entry.is_folder {
-            // Named as in the repository: a path through a link is no file there, so that a CI system cannot show a
-            // finding beside it.
-            let real = if entry.is_link { self.path_without_links(&path) } else { None };
+            let real = if entry.is_link { path_without_links(&path, self.folder, &self.root) } else { None };
             return self.walk_folder(real.as_ref().unwrap_or(&path), &absolute.join(name));
         }
         if is_kustomization {
@@ -220,12 +219,6 @@ impl Walker<'_> {
                 .errors
                 .push(InputError::for_whole_file(&path.display().to_string(), "not a regular file"));
         }
-    }
-
-    /// The path below the walked folder to which a path leads; `None` if it leads nowhere.
-    fn path_without_links(&self, path: &Path) -> Option<PathBuf> {
-        let real = std::fs::canonicalize(path).ok()?;
-        Some(self.folder.join(real.strip_prefix(&self.root).ok()?))
     }
 
     /// Adds a Markdown file that is not an input, unless it is hidden, left out or a link.

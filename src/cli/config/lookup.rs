@@ -214,7 +214,7 @@ impl ConfigLookup {
                 let more = faults.len() - MAX_PRINTED_ERRORS;
                 shown.push(format!("{name}: {}", count_with_noun(more, "more error")));
             }
-            Failure::Input(shown.join("\n"))
+            Failure::Inputs(shown)
         })?;
         let globs = |list: &[LocatedSetting<String>]| {
             PathGlobs::new(&folder, list.iter().map(|glob| glob.value.as_str())).map_err(|(index, reason)| {

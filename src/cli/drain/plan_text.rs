@@ -31,6 +31,7 @@ pub(super) fn plan_text(report: &PlanReport) -> String {
     out.push_str(&rules_section(plan, &request.key));
     out.push_str(&waves_section(plan));
     out.push_str(&staying_pods_section(plan));
+    out.push_str(&exhausted_budgets_section(plan));
     out.push_str(&claims_without_pods_section(plan));
     out.push_str(&forceable_section(plan));
     if !plan.notes.is_empty() {
@@ -38,6 +39,25 @@ pub(super) fn plan_text(report: &PlanReport) -> String {
         plan.notes.iter().for_each(|note| _ = writeln!(out, "- {}", sanitize_as_line(note)));
     }
     out
+}
+
+/// Returns the PDBs of moving pods that allow no eviction in this state; empty if there are none.
+fn exhausted_budgets_section(plan: &DrainPlan) -> String {
+    let mut out = String::new();
+    for budget in plan.budgets.iter().filter(|budget| budget.allowed <= 0) {
+        let name = format!("{}/{}", budget.namespace, budget.name);
+        let moves =
+            |pod: &&PlannedPod| matches!(pod.fate, PodDecision::Moves { .. }) && pod.budgets.contains(&name);
+        let pods = plan.pods.iter().filter(moves).count();
+        if pods > 0 {
+            _ = writeln!(out, "- {} ({})", sanitize_as_line(&name), count_with_noun(pods, "pod"));
+        }
+    }
+    if out.is_empty() {
+        out
+    } else {
+        format!("\nPDBs that allow no eviction now; the drain waits until they do:\n{out}")
+    }
 }
 
 /// Returns the summary of a plan in one line: `40 devices, 37 pods: 31 move, 4 have no room, 2 unknown; 5 waves,

@@ -30,7 +30,7 @@ pub(in crate::cli) fn read_objects<'k>(
 }
 
 /// Like [`read_objects`], but adds to objects that were read before.
-pub(super) fn list_objects_into<'k>(
+pub(in crate::cli) fn list_objects_into<'k>(
     found: &mut OwnedObjects,
     asked: &ConnectedServer,
     needed: impl IntoIterator<Item = &'k ListedKind>,

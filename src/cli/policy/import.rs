@@ -46,7 +46,7 @@ impl Import {
             faults.push("the input contains no policies".to_owned());
         }
         if !faults.is_empty() {
-            return Err(Failure::Input(faults.join("\n")));
+            return Err(Failure::Inputs(faults));
         }
         for (index, policy) in imported.iter().enumerate() {
             let document = doc::parse(&policy.json).map_err(|error| Failure::Input(error.detail))?;

@@ -37,7 +37,7 @@ pub(super) struct CaseOutcome {
 
 impl TestFile {
     /// Parses a test file; errors have line and column.
-    pub(super) fn parse(file: &str, text: &str) -> Result<TestFile, String> {
+    pub(super) fn parse(file: &str, text: &str) -> Result<TestFile, Vec<String>> {
         let lines = LineIndex::from_text(text);
         let (mut first, mut faults) = (None, Vec::new());
         for document in documents(text) {
@@ -50,9 +50,9 @@ impl TestFile {
             }
         }
         if !faults.is_empty() {
-            return Err(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+            return Err(faults.iter().map(ToString::to_string).collect());
         }
-        let document = first.ok_or_else(|| format!("{file}: the file is empty"))?;
+        let document = first.ok_or_else(|| vec![format!("{file}: the file is empty")])?;
         let root = document.doc.root();
         let (named, release) = (root.get("policies"), root.get("kubernetes"));
         let tests = root.get("tests").items();
