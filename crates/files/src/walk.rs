@@ -112,8 +112,9 @@ fn add_charts_and_kustomizations_above(folder: &Path, found: &mut FolderWalkResu
 
 /// A walk of a folder: its options, the ignore files that apply, and the files found so far.
 struct Walker<'w> {
-    /// The folder as the user named it, and with links resolved.
+    /// The folder as the user named it.
     folder: &'w Path,
+    /// The folder with links resolved.
     root: PathBuf,
     no_ignore: bool,
     markdown: bool,

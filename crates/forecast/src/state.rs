@@ -130,7 +130,7 @@ impl<'d> Objects<'d> {
     }
 
     /// Removes the objects that are not kept.
-    pub fn retain(&mut self, is_kept: impl Fn(&StoredObject<'d>) -> bool) {
+    fn retain(&mut self, is_kept: impl Fn(&StoredObject<'d>) -> bool) {
         let objects = std::mem::take(&mut self.objects);
         self.by_name.clear();
         objects.into_iter().filter(is_kept).for_each(|object| self.add(object));
@@ -195,11 +195,6 @@ impl<'d> State<'d> {
     /// Removes an object, if present.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) {
         self.objects_of_kind_mut(kind).remove(namespace, name);
-    }
-
-    /// Removes the objects of a kind that are not kept.
-    pub fn retain(&mut self, kind: ObjectKind, is_kept: impl Fn(&StoredObject<'d>) -> bool) {
-        self.objects_of_kind_mut(kind).retain(is_kept);
     }
 
     fn objects_of_kind_mut(&mut self, kind: ObjectKind) -> &mut Objects<'d> {

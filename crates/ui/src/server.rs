@@ -127,7 +127,8 @@ pub trait Site: Send + Sync + 'static {
     /// The changes of the content after that revision, as JSON.
     fn changes_since(&self, revision: u64) -> Answer;
 
-    /// Starts to answer a question on another thread. The sender is dropped if a newer question replaces it.
+    /// Starts to answer a question on another thread. The sender is dropped if a newer question of the same page replaces
+    /// it, or if too many pages ask.
     fn ask_replacing_earlier_question(&self, question: Bytes) -> oneshot::Receiver<Answer>;
 }
 

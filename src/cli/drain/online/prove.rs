@@ -39,7 +39,7 @@ impl Run<'_> {
                 new.name
             )));
         }
-        let devices = self.plan.as_ref().map_or(0, |plan| plan.devices.len());
+        let devices = self.devices.len();
         let seconds = seconds_between(began, self.server.time_of_last_exchange()).unsigned_abs();
         let holding: Vec<_> = holders.iter().map(holding_claim).collect();
         let is_proven = holding.is_empty();

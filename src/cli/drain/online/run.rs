@@ -20,7 +20,7 @@ use super::time::seconds_between;
 use super::workloads::PodsByWorkload;
 use crate::cli::forecast::simulate_samples;
 use crate::cluster::{ApiError, DrainApiRequest};
-use tollgate_drain::{ClaimHoldingSelectedDevices, DrainPlan, PlanInput, PlannedPod};
+use tollgate_drain::{ClaimHoldingSelectedDevices, DeviceId, DrainPlan, PlanInput, PlannedPod};
 use tollgate_forecast::Settings;
 use tollgate_formats::gotime::Timestamp;
 
@@ -72,6 +72,9 @@ pub(super) struct Run<'r> {
     pub(super) known_pods: BTreeSet<String>,
     /// The last plan that was reported to the user, to report differences of the next one.
     pub(super) plan: Option<DrainPlan>,
+    /// The devices of all plans so far. A later plan may lack some: those that no slice publishes any more, once no
+    /// claim holds them.
+    pub(super) devices: BTreeSet<DeviceId>,
     /// Uids of the pods that this run evicted.
     pub(super) evicted: BTreeSet<String>,
     /// Uids of the pods that this run deleted because of `--force-after`.
@@ -126,6 +129,7 @@ impl<'r> Run<'r> {
             rules: Vec::new(),
             known_pods: BTreeSet::new(),
             plan: None,
+            devices: BTreeSet::new(),
             evicted: BTreeSet::new(),
             deleted: BTreeSet::new(),
             touched: BTreeSet::new(),
@@ -150,7 +154,7 @@ impl<'r> Run<'r> {
         let forceable: BTreeSet<String> =
             plan.pods.iter().filter(|pod| pod.is_forceable).map(|pod| pod.uid.clone()).collect();
         self.known_pods.extend(plan.pods.iter().map(|pod| pod.uid.clone()));
-        self.plan = Some(plan);
+        self.set_plan(plan);
         self.server.catch_interrupts();
         let workloads = PodsByWorkload::from_state_without_daemon_sets(
             &self.server.objects().state(),
@@ -281,6 +285,12 @@ impl<'r> Run<'r> {
             pause = pause.saturating_mul(2);
         }
         Err(StopReason::internal("no tries"))
+    }
+
+    /// Stores the plan that was reported last.
+    pub(super) fn set_plan(&mut self, plan: DrainPlan) {
+        self.devices.extend(plan.devices.iter().cloned());
+        self.plan = Some(plan);
     }
 
     /// Returns the number of pods of the last plan that are neither evicted nor being deleted. The watch may not show the

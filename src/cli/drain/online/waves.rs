@@ -84,7 +84,7 @@ impl Run<'_> {
         let mut plan = self.make_plan().map_err(StopReason::Stopped)?;
         let is_closed = |name: &str| self.rules.iter().any(|rule| rule.name == name);
         if plan.rules.iter().any(|rule| !is_closed(&rule.name)) {
-            self.plan = Some(plan);
+            self.set_plan(plan);
             self.set_no_schedule_or_roll_back()?;
             plan = self.make_plan().map_err(StopReason::Stopped)?;
         }
@@ -95,7 +95,7 @@ impl Run<'_> {
                 self.notify_observer(&Event::PlanChanged { differences });
             }
         }
-        self.plan = Some(plan.clone());
+        self.set_plan(plan.clone());
         Ok(plan)
     }
 

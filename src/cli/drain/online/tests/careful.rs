@@ -142,6 +142,26 @@ fn a_target_that_is_gone_is_not_proven() {
     assert_eq!(sim.rules(), Vec::new());
 }
 
+/// The slices of the node go while its pods move: the devices that no claim holds any more are proven free, too.
+#[test]
+fn the_end_counts_devices_that_are_not_published_any_more() {
+    let mut sim = example_simulator();
+    sim.answer_with(|sim, request| {
+        if matches!(request, DrainApiRequest::EvictPod { .. }) {
+            let slices: Vec<String> = (sim.objects.objects_of_kind(ObjectKind::ResourceSlice))
+                .filter(|slice| slice.get("spec").get("nodeName").str() == "gpu-node-03")
+                .map(|slice| slice.get("metadata").get("name").str().to_owned())
+                .collect();
+            slices.iter().for_each(|name| sim.remove(ObjectKind::ResourceSlice, "", name));
+        }
+        None
+    });
+    let (ending, watcher) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
+    let last = watcher.events.last();
+    assert!(matches!(last, Some(Event::Finished { devices: 8, evicted: 8, .. })), "{last:?}");
+}
+
 /// If a user has no permissions, the problem names every role that must be bound.
 #[test]
 fn missing_permissions_name_the_roles_that_grant_them() {
