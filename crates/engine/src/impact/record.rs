@@ -254,6 +254,15 @@ pub(super) struct Claim {
     pub(super) reserved: Box<[ClaimUser]>,
 }
 
+impl Claim {
+    /// True if all allocated devices are of the same pool.
+    pub(super) fn uses_one_pool(&self) -> bool {
+        let mut pools = self.results.iter().flatten().map(|result| (&result.driver, &result.pool));
+        let first = pools.next();
+        first.is_some() && pools.all(|pool| Some(pool) == first)
+    }
+}
+
 /// A pod or PodGroup that controls a claim or may use it.
 #[derive(Debug)]
 pub(super) struct ClaimUser {

@@ -260,9 +260,9 @@ impl Snapshot {
         self.pools.get_even_if_free(self.pools.find(driver, pool)?)
     }
 
-    /// Returns the only node on which the pods of a claim can run; `None` if there may be several.
-    pub(super) fn node_of_claim(&self, claim: Slot) -> Option<&str> {
-        self.claims.get_even_if_free(claim)?.record.as_ref()?.node.as_deref()
+    /// Returns the claim in a slot, if it is stored.
+    pub(super) fn claim_record(&self, claim: Slot) -> Option<&Claim> {
+        self.claims.get_even_if_free(claim)?.record.as_deref()
     }
 
     pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {

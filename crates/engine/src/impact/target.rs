@@ -177,6 +177,42 @@ fn named_pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)>
     })
 }
 
+/// The devices of a pool that claims hold although no current slice lists them, as while their driver restarts. Only the
+/// claims tell where they are.
+#[derive(Default)]
+struct HeldDevices<'s> {
+    /// Those that are held on the node.
+    own: Vec<&'s str>,
+    /// Number of devices that are held on other nodes, or, if the pool has no slice, on nodes that are not known.
+    elsewhere: usize,
+    /// True if a claim with devices of no other pool is bound to the node, so that the pool belongs to the node. Of a claim
+    /// with devices of several pools, each can be the reason.
+    is_local_pool: bool,
+}
+
+impl<'s> HeldDevices<'s> {
+    fn of_unpublished(
+        pool: &'s Pool,
+        node: &str,
+        published: &BTreeSet<&str>,
+        snapshot: &Snapshot,
+    ) -> HeldDevices<'s> {
+        let mut held = HeldDevices::default();
+        for (device, claims) in pool.allocated.iter().filter(|(device, _)| !published.contains(&***device)) {
+            let claims = claims.iter().filter_map(|claim| snapshot.claim_record(*claim));
+            let nodes: Vec<Option<&str>> = claims.clone().map(|claim| claim.node.as_deref()).collect();
+            let is_elsewhere = nodes.iter().flatten().any(|other| *other != node);
+            if nodes.contains(&Some(node)) && !is_elsewhere {
+                held.own.push(device);
+            }
+            held.elsewhere += usize::from(is_elsewhere || published.is_empty() && nodes.contains(&None));
+            held.is_local_pool |=
+                claims.into_iter().any(|claim| claim.node.as_deref() == Some(node) && claim.uses_one_pool());
+        }
+        held
+    }
+}
+
 /// Returns one selector for each pool or device that is only on that node, by slices or by the claims that hold it, with
 /// notes about shared devices and devices whose node is not known; an error if there are none.
 fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
@@ -198,19 +234,13 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
                 others += 1;
             }
         }
-        // While a driver restarts, its slices are gone, and only claims tell that a device is on the node.
-        for (device, claims) in &pool.allocated {
-            if published.contains(&**device) {
-                continue;
-            }
-            let mut nodes = claims.iter().filter_map(|claim| snapshot.node_of_claim(*claim));
-            if nodes.clone().any(|other| other != node) {
-                others += 1;
-            } else if nodes.next().is_some() {
-                own.insert(device);
-            }
-        }
-        if published.is_empty() && !own.is_empty() {
+        let held = HeldDevices::of_unpublished(pool, node, &published, snapshot);
+        own.extend(held.own);
+        others += held.elsewhere;
+        // Drivers usually name the pool of a node after it.
+        let is_local = !published.is_empty() || held.is_local_pool || name == node;
+        let is_whole_pool = others == 0 && is_local;
+        if is_whole_pool && published.is_empty() {
             resolved.notes.push(format!(
                 "no ResourceSlice lists devices of pool {name} of driver {driver} now; the pool is included, because \
                  claims hold its devices on this node"
@@ -228,10 +258,10 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
                 "pool {name} of driver {driver} has devices that are available on {why}; they are not included"
             ));
         }
-        match others {
+        match is_whole_pool {
             _ if own.is_empty() => {}
-            0 => resolved.devices.push(of(None)),
-            _ => resolved.devices.extend(own.into_iter().map(|device| of(Some(device)))),
+            true => resolved.devices.push(of(None)),
+            false => resolved.devices.extend(own.into_iter().map(|device| of(Some(device)))),
         }
     }
     if !resolved.devices.is_empty() {
@@ -348,11 +378,22 @@ mod tests {
             ("spread-1", "gpu.example.com", "span", "gpu-0", "gpu-node-03"),
             ("spread-2", "gpu.example.com", "span", "gpu-1", "gpu-node-09"),
             ("elsewhere", "gpu.example.com", "gpu-node-05", "gpu-0", "gpu-node-05"),
+            // Also claims whose pods can run on all nodes use this pool, and one of several pools.
+            ("network-1", "lic.example.com", "network", "port-0", "gpu-node-03"),
+            ("network-2", "lic.example.com", "network", "port-1", ""),
+            ("with-gpu", "lic.example.com", "tokens", "t-0", "gpu-node-03"),
+            ("of-node", "lic.example.com", "gpu-node-03", "t-0", "gpu-node-03"),
         ] {
+            let gpu = if ["with-gpu", "of-node"].contains(&claim) {
+                r#",{"request":"g","driver":"gpu.example.com","pool":"gpu-node-03","device":"gpu-0"}"#
+            } else {
+                ""
+            };
+            let key = if node.is_empty() { "zone" } else { "metadata.name" };
             let claim = format!(
                 r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"{claim}","namespace":"a"}},
-                "status":{{"allocation":{{"devices":{{"results":[{{"request":"r","driver":"{driver}","pool":"{pool}","device":"{device}"}}]}},
-                "nodeSelector":{{"nodeSelectorTerms":[{{"matchFields":[{{"key":"metadata.name","operator":"In","values":["{node}"]}}]}}]}}}}}}}}"#
+                "status":{{"allocation":{{"devices":{{"results":[{{"request":"r","driver":"{driver}","pool":"{pool}","device":"{device}"}}{gpu}]}},
+                "nodeSelector":{{"nodeSelectorTerms":[{{"matchFields":[{{"key":"{key}","operator":"In","values":["{node}"]}}]}}]}}}}}}}}"#
             );
             let claim = doc::parse(&claim).expect("JSON");
             snapshot.apply(claim.root()).expect("a claim");
@@ -366,6 +407,9 @@ mod tests {
                 names(["gpu.example.com", "gpu-node-04", ""]),
                 // Claims hold devices of this pool on two nodes.
                 names(["gpu.example.com", "span", "gpu-0"]),
+                names(["lic.example.com", "gpu-node-03", ""]),
+                names(["lic.example.com", "network", "port-0"]),
+                names(["lic.example.com", "tokens", "t-0"]),
                 names(["nic.example.com", "fabric", "nic-3"]),
             ]
         );
