@@ -541,6 +541,29 @@ fn expressions_judge_the_whole_request() {
     assert!(judge(&engine, &claim("kube-system", "")).is_empty(), "the condition takes the policy away");
 }
 
+/// As on an API server, whose users would see an empty message or a log line of their own.
+#[test]
+fn a_message_that_cannot_be_shown_is_replaced_by_the_fixed_one() {
+    for (expression, expected) in [
+        ("' too many '", "too many; see policy p"),
+        ("''", "fixed; see policy p"),
+        ("'  '", "fixed; see policy p"),
+        (r"'one\ntwo'", "fixed; see policy p"),
+        ("object.spec.nothing", "fixed; see policy p"),
+        ("['x'].map(x, x + x + x).join('').replace('x', object.metadata.name + ' has a long text')", "c has"),
+        ("object.metadata.annotations.long", "fixed; see policy p"),
+    ] {
+        let validation = format!(
+            "{{validations: [{{expression: \"false\", message: fixed, messageExpression: {}}}]}}",
+            serde_json::to_string(expression).expect("JSON")
+        );
+        let engine = engine(&policy("p", &validation));
+        let long = format!(r#""name":"c","annotations":{{"long":"{}"}}"#, "x".repeat(6_000));
+        let findings = judge(&engine, &claim("a", "").replace(r#""name":"c""#, &long));
+        assert!(findings[0].to_string().starts_with(expected), "{expression}: {}", findings[0]);
+    }
+}
+
 #[test]
 fn failure_policy_ignore_lets_a_broken_expression_pass() {
     let spec = "{failurePolicy: Ignore, validations: [{expression: \"object.spec.nothing.there == 1\"}]}";

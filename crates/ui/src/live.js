@@ -190,8 +190,10 @@
   let isAsking = false;
   let isStale = false;
   let timer;
-  // Questions of other windows wait for this one; a newer one of this window takes its place.
-  const page = Math.random().toString(36).slice(2);
+  // Questions of other windows wait for this one; a newer one of this window takes its place, also after a reload.
+  const isReload = performance.getEntriesByType("navigation").some((entry) => entry.type === "reload");
+  const page = (isReload && sessionStorage.getItem("page")) || Math.random().toString(36).slice(2);
+  sessionStorage.setItem("page", page);
   const askSoon = (time) => { clearTimeout(timer); timer = setTimeout(ask, time); };
   const question = () => {
     if (about() === "rule") return yaml.value.trim() && { page, rule: yaml.value };
@@ -216,6 +218,11 @@
     try {
       const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wanted), signal };
       const found = await fetch("/what-if", sent);
+      // The windows that asked later are many.
+      if (found.status === 409) {
+        say(progress, "Waiting for the answers of other windows…");
+        return askSoon(2000 + 3000 * Math.random());
+      }
       if (!found.ok) throw new Error((await found.text()).trim());
       const { html, rule, taken: read, at } = await found.json();
       answer.innerHTML = html;

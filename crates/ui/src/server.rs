@@ -267,7 +267,7 @@ impl UiServerState {
 }
 
 const SUPERSEDED: Refusal =
-    Refusal { status: StatusCode::CONFLICT, text: "newer questions took the place of this one; ask again" };
+    Refusal { status: StatusCode::CONFLICT, text: "newer questions took the place of this one" };
 const NO_ANSWER: Refusal = Refusal {
     status: StatusCode::GATEWAY_TIMEOUT,
     text: "the answer takes more than two minutes; use the command line, or ask about fewer devices",

@@ -125,12 +125,18 @@ impl SharedUiData {
         let questions = self.asked.wait_while(questions, |questions| questions.waiting.is_empty());
         let mut questions = questions.unwrap_or_else(PoisonError::into_inner);
         let Some(WaitingQuestion { page, json, answer }) = questions.waiting.pop_front() else { return };
+        // The request has timed out: nobody waits for the answer.
+        if answer.is_closed() {
+            return;
+        }
         let is_superseded = Arc::new(AtomicBool::new(false));
         questions.answered = Some(AnsweredQuestion { page, is_superseded: is_superseded.clone() });
         drop(questions);
-        let start = clock::monotonic();
-        let stop: StopFn =
-            Arc::new(move || start.elapsed() > MAX_ANSWER_TIME || is_superseded.load(Ordering::Acquire));
+        let (start, answer) = (clock::monotonic(), Arc::new(answer));
+        let asker = answer.clone();
+        let stop: StopFn = Arc::new(move || {
+            start.elapsed() > MAX_ANSWER_TIME || is_superseded.load(Ordering::Acquire) || asker.is_closed()
+        });
         let (state, is_stopped) = (self.state(), stop.clone());
         let work = || match self.parse_question_and_resolve_devices(&json) {
             Ok(question) => question.answer(&state, &self.commands),
@@ -149,7 +155,9 @@ impl SharedUiData {
             Ok(None) => return,
             Err(_) => failed("internal error; please report it and attach the state and the rule"),
         };
-        if !is_stopped() || !found.errors.is_empty() {
+        let is_wanted = !is_stopped() || !found.errors.is_empty();
+        drop(is_stopped);
+        if let Some(answer) = Arc::into_inner(answer).filter(|_| is_wanted) {
             // The page may be gone.
             _ = answer.send(found.to_json_answer());
         }

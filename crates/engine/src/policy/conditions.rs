@@ -230,6 +230,15 @@ impl RequestAndNamespaceJson {
     }
 }
 
+/// The message that a `messageExpression` returned, without white space around it; `None` if an API server would use
+/// the fixed message instead.
+// upstream v1.37 validatingadmissionpolicy Validate
+fn usable_message(evaluated: &str) -> Option<&str> {
+    const MAX_BYTES: usize = 5 << 10;
+    let message = evaluated.trim();
+    (!message.is_empty() && evaluated.len() <= MAX_BYTES && !message.contains('\n')).then_some(message)
+}
+
 /// Visits the values that API servers store byte by byte: opaque parameters, and the data of taints.
 fn visit_opaque_values(
     admission: &DecodedAttributes<'_>,
@@ -335,9 +344,12 @@ impl Policy {
             match validation.program.evaluate_bool(variables) {
                 Ok(true) => {}
                 Ok(false) => {
-                    let computed =
-                        validation.message_program.as_ref().and_then(|it| it.evaluate_string(variables).ok());
+                    let computed = validation.message_program.as_ref();
+                    let computed = computed.and_then(|program| program.evaluate_string(variables).ok());
                     let message = computed
+                        .as_deref()
+                        .and_then(usable_message)
+                        .map(str::to_owned)
                         .or_else(|| validation.message.as_deref().map(str::to_owned))
                         .unwrap_or_else(|| format!("failed expression: {}", validation.text));
                     report.report_forbidden(self, POLICY_VALIDATION, &Path::ROOT, &message);

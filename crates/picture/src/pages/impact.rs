@@ -34,6 +34,8 @@ struct Impact {
     pods: Vec<Pod>,
     pods_omitted: usize,
     budgets: Vec<ViolatedDisruptionBudget>,
+    /// What the state lacks.
+    incomplete: Vec<SafeText>,
     restarts: Vec<RestartedGroup>,
     replacements: Option<PodCountsByOutcome>,
     differences: Vec<SafeText>,
@@ -301,13 +303,15 @@ fn lead(impact: &Impact) -> Markup {
 fn one_impact(impact: &Impact, place: Option<(usize, usize)>, budget: usize) -> Markup {
     let totals = &impact.totals;
     let alone = if place.is_some() { ALONE } else { "" };
+    let is_complete = impact.incomplete.is_empty();
+    let budgets_label = if is_complete { "PDBs violated" } else { "PDBs violated, as far as they are known" };
     let mut numbers = vec![
         ("calm", impact.devices.published, "devices selected"),
         (tile_class_bad_unless_zero(totals.evicted_now), totals.evicted_now, "pods evicted now"),
         (tile_class_bad_unless_zero(totals.evicted_later), totals.evicted_later, "pods evicted later"),
         ("good", totals.tolerated, "pods tolerate the taint"),
         ("good", totals.unaffected, "pods not affected"),
-        (tile_class_bad_unless_zero(impact.budgets.len()), impact.budgets.len(), "PDBs violated"),
+        (tile_class_bad_unless_zero(impact.budgets.len()), impact.budgets.len(), budgets_label),
     ];
     if totals.evicted_again > 0 {
         numbers.insert(3, ("bad", totals.evicted_again, "pods can be evicted again"));

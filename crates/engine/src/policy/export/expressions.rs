@@ -123,7 +123,8 @@ fn export_message_expression(
             let message =
                 draft.declare_variable(&name, bind_message_variables(text, &expression, draft.kind));
             let suffix = cel_string_literal(&format!(" {}", source.violation_message("")));
-            Some(format!("{message} + {suffix}"))
+            // An empty message makes the API server use the fixed one.
+            Some(format!("{message}.trim() == '' ? '' : {message}.trim() + {suffix}"))
         }
         Err(why) => {
             let field = format!("spec.validations[{index}].messageExpression");
@@ -167,7 +168,8 @@ fn bind_variables(text: &str, expression: &Expression, kind: ApiKind) -> String 
 fn bind_message_variables(text: &str, expression: &Expression, kind: ApiKind) -> String {
     let mut text = parenthesized(text);
     if expression.has_unknown_type {
-        text = format!("string{text}");
+        // An API server accepts only an expression that surely returns a string.
+        text = format!("[{text}].map(text, type(text) == string ? string(text) : '')[0]");
     }
     for name in reshaped_variables_in(&text, kind) {
         text = format!("[variables.{name}].map({name}, {text})[0]");

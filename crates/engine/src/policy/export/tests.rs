@@ -180,8 +180,12 @@ spec:
     let messages = policy.validations.iter().map(|validation| validation.message_expression.as_deref());
     let expected = [
         None,
-        Some("variables.message_p_0 + ' (policy p; contact: gpu-team)'"),
-        Some("variables.message_p_1 + ' (policy p; contact: gpu-team)'"),
+        Some(
+            "variables.message_p_0.trim() == '' ? '' : variables.message_p_0.trim() + ' (policy p; contact: gpu-team)'",
+        ),
+        Some(
+            "variables.message_p_1.trim() == '' ? '' : variables.message_p_1.trim() + ' (policy p; contact: gpu-team)'",
+        ),
         None,
     ];
     assert_eq!(messages.collect::<Vec<_>>(), expected);
@@ -193,7 +197,7 @@ spec:
     // An API server accepts only strings.
     assert_eq!(
         variable("message_p_1").expression,
-        "[variables.object].map(object, string(\nobject.metadata.name\n))[0]"
+        "[variables.object].map(object, [(\nobject.metadata.name\n)].map(text, type(text) == string ? string(text) : '')[0])[0]"
     );
     let omission = exported.omissions.iter().find(|omission| omission.reason == OmissionReason::Expression);
     assert_eq!(omission.unwrap().field, "spec.validations[2].messageExpression");
