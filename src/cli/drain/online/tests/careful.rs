@@ -152,7 +152,9 @@ fn the_end_counts_devices_that_are_not_published_any_more() {
                 .filter(|slice| slice.get("spec").get("nodeName").str() == "gpu-node-03")
                 .map(|slice| slice.get("metadata").get("name").str().to_owned())
                 .collect();
-            slices.iter().for_each(|name| sim.remove(ObjectKind::ResourceSlice, "", name));
+            for name in &slices {
+                sim.remove(ObjectKind::ResourceSlice, "", name);
+            }
         }
         None
     });
