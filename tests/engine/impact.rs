@@ -487,11 +487,11 @@ fn the_order_of_changes_does_not_matter() {
     }
 }
 
-/// A cluster in which each pod uses a device of its own: two Ready ones, one that is not, and one that does not run yet.
-/// One budget allows one eviction; the others of the same pods let pods go that are not Ready.
-fn cluster_with_budgets() -> Snapshot {
+/// A cluster with a namespace for each of these lists of budgets: name, `unhealthyPodEvictionPolicy` and status. In each are
+/// four pods, and each of them has a device: two Ready ones, one that is not, and one that does not run yet.
+fn cluster_with_budgets(namespaces: &[&[(&str, &str, Json)]]) -> Snapshot {
     let mut state = Snapshot::new();
-    let devices: Vec<Json> = (0..4).map(|n| json!({"name": format!("x{n}")})).collect();
+    let devices: Vec<Json> = (0..4 * namespaces.len()).map(|n| json!({"name": format!("x{n}")})).collect();
     apply(
         &mut state,
         &json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"},
@@ -501,53 +501,66 @@ fn cluster_with_budgets() -> Snapshot {
     let ready =
         |status: &str| json!({"phase": "Running", "conditions": [{"type": "Ready", "status": status}]});
     let statuses = [ready("True"), ready("True"), ready("False"), json!({"phase": "Pending"})];
-    for (n, status) in statuses.iter().enumerate() {
-        let (pod, claim) = (format!("p{n}"), format!("c{n}"));
-        apply(
-            &mut state,
-            &json!({"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": pod, "namespace": "n", "uid": pod, "labels": {"app": "x"}},
-            "spec": {"nodeName": "a", "resourceClaims": [{"name": "r", "resourceClaimName": claim}]}, "status": status}),
-        );
-        apply(
-            &mut state,
-            &json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-            "metadata": {"name": claim, "namespace": "n"},
-            "status": {"reservedFor": [{"resource": "pods", "name": pod, "uid": pod}],
-                "allocation": {"devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": format!("x{n}")}]}}}}),
-        );
-    }
-    for (name, policy, healthy) in [
-        ("always", "AlwaysAllow", json!({"disruptionsAllowed": 1})),
-        ("by-default", "", json!({"disruptionsAllowed": 1})),
-        (
-            "enough-healthy",
-            "IfHealthyBudget",
-            json!({"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1}),
-        ),
-        ("too-few-healthy", "", json!({"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 3})),
-    ] {
-        apply(
-            &mut state,
-            &json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-            "metadata": {"name": name, "namespace": "n"}, "status": healthy,
-            "spec": {"selector": {"matchLabels": {"app": "x"}}, "unhealthyPodEvictionPolicy": policy}}),
-        );
+    for (number, budgets) in namespaces.iter().enumerate() {
+        let namespace = format!("n{number}");
+        for (n, status) in statuses.iter().enumerate() {
+            let device = format!("x{}", 4 * number + n);
+            let metadata =
+                json!({"name": device, "namespace": namespace, "uid": device, "labels": {"app": "x"}});
+            let claims = json!([{"name": "r", "resourceClaimName": device}]);
+            apply(
+                &mut state,
+                &json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status,
+                "spec": {"nodeName": "a", "resourceClaims": claims}}),
+            );
+            let result = json!({"request": "r", "driver": "d", "pool": "p", "device": device});
+            apply(
+                &mut state,
+                &json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata,
+                "status": {"reservedFor": [{"resource": "pods", "name": device, "uid": device}],
+                    "allocation": {"devices": {"results": [result]}}}}),
+            );
+        }
+        for (name, policy, status) in *budgets {
+            apply(
+                &mut state,
+                &json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "status": status,
+                "metadata": {"name": name, "namespace": namespace},
+                "spec": {"selector": {"matchLabels": {"app": "x"}}, "unhealthyPodEvictionPolicy": policy}}),
+            );
+        }
     }
     state
 }
 
 #[test]
 fn evictions_that_the_eviction_api_would_allow_violate_no_budget() {
-    let state = cluster_with_budgets();
+    let one = json!({"disruptionsAllowed": 1});
+    let healthy =
+        |desired: i64| json!({"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": desired});
+    let state = cluster_with_budgets(&[
+        &[("always", "AlwaysAllow", one.clone())],
+        &[("by-default", "", one.clone())],
+        &[("enough-healthy", "IfHealthyBudget", healthy(1))],
+        &[("too-few-healthy", "", healthy(3))],
+        // The Eviction API refuses pods with several budgets.
+        &[("first-of-two", "AlwaysAllow", one.clone()), ("second", "AlwaysAllow", one)],
+    ]);
     let rule = rule(&json!({"selector": {"driver": "d"}}), "r", &Json::Null).to_string();
     with_impact(&state, &rule, "1.36", time("2026-01-01T00:00:00Z"), |_, impact| {
         let evicted = impact.pods.iter().filter(|pod| pod.outcome.is_evicted()).count();
-        assert_eq!(evicted, 4);
+        assert_eq!(evicted, 20);
         let violated = impact::violated_budgets(&state, impact);
         let violated: Vec<_> = violated.iter().map(|budget| (budget.name, budget.violated_by)).collect();
-        let expected = [("always", 1), ("by-default", 2), ("enough-healthy", 1), ("too-few-healthy", 2)];
-        assert_eq!(violated, expected, "the pod that does not run yet counts nowhere");
+        let expected = [
+            ("always", 1),
+            ("by-default", 2),
+            ("enough-healthy", 1),
+            ("too-few-healthy", 2),
+            ("first-of-two", 2),
+            ("second", 2),
+        ];
+        assert_eq!(violated, expected, "the pods that do not run yet count nowhere");
     });
 }
 

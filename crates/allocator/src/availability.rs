@@ -70,6 +70,7 @@ impl<'d> Inventory<'d> {
             let selections =
                 || slices.iter().flat_map(|(_, slice)| self.slice_and_device_node_selections(slice));
             let has_wide = selections().any(may_match_unnamed_nodes);
+            let has_selector = selections().any(|selection| matches!(selection, NodeSelection::Selector(_)));
             let named = selections().filter_map(|selection| match selection {
                 NodeSelection::Name(name) => Some(name),
                 _ => None,
@@ -80,9 +81,12 @@ impl<'d> Inventory<'d> {
                     let named = named.into_iter().map(|name| Some(Node { name, labels: Value::absent() }));
                     named.chain(has_wide.then_some(None)).collect()
                 }
-                Some(nodes) if has_wide => nodes.iter().copied().map(Some).collect(),
-                Some(_) => {
-                    named.into_iter().filter_map(|name| by_name.get(name).copied()).map(Some).collect()
+                Some(nodes) if has_selector => nodes.iter().copied().map(Some).collect(),
+                Some(nodes) => {
+                    // For slices of all nodes, those that no slice names are all the same: one stands for them.
+                    let unnamed = nodes.iter().copied().find(|node| has_wide && !named.contains(node.name));
+                    let named = named.into_iter().filter_map(|name| by_name.get(name).copied());
+                    named.chain(unnamed).map(Some).collect()
                 }
             };
             self.record_ignored_slices(&slices, &mut found);

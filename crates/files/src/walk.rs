@@ -79,8 +79,17 @@ pub fn find_manifests(folder: &Path, options: &WalkOptions) -> FolderWalkResult 
     let excludes =
         options.excludes.iter().flat_map(|excludes| excludes.compile_for_walk(&absolute)).collect();
     let (no_ignore, markdown) = (options.no_ignore, options.markdown);
-    let mut walker =
-        Walker { folder, root, no_ignore, markdown, excludes, ignore_files, entered: HashSet::new(), found };
+    let mut walker = Walker {
+        folder,
+        absolute: &absolute,
+        root,
+        no_ignore,
+        markdown,
+        excludes,
+        ignore_files,
+        entered: HashSet::new(),
+        found,
+    };
     walker.walk_folder(folder, &absolute);
     walker.found
 }
@@ -114,6 +123,8 @@ fn add_charts_and_kustomizations_above(folder: &Path, found: &mut FolderWalkResu
 struct Walker<'w> {
     /// The folder as the user named it.
     folder: &'w Path,
+    /// Its absolute path.
+    absolute: &'w Path,
     /// The folder with links resolved.
     root: PathBuf,
     no_ignore: bool,
@@ -199,7 +210,7 @@ impl Walker<'_> {
             return self.found.outside.push(path);
         }
         if entry.is_folder {
-            let real = if entry.is_link { path_without_links(&path, self.folder, &self.root) } else { None };
+            let real = if entry.is_link { self.real_path_unless_left_out(&path) } else { None };
             return self.walk_folder(real.as_ref().unwrap_or(&path), &absolute.join(name));
         }
         if is_kustomization {
@@ -220,6 +231,19 @@ impl Walker<'_> {
                 .errors
                 .push(InputError::for_whole_file(&path.display().to_string(), "not a regular file"));
         }
+    }
+
+    /// The path below the walked folder to which a link leads; `None` if an exclude or an ignore file leaves that path out,
+    /// so that the files have only the path of the link.
+    fn real_path_unless_left_out(&self, link: &Path) -> Option<PathBuf> {
+        let real = path_without_links(link, self.folder, &self.root)?;
+        let below = real.strip_prefix(self.folder).ok()?;
+        let is_left_out = |folder: &Path| {
+            let path = self.absolute.join(folder);
+            let is_excluded = self.excludes.iter().any(|all| all.matched(&path, true).is_ignore());
+            is_excluded || self.ignore_files.ignores(&path, true)
+        };
+        (!below.ancestors().any(is_left_out)).then_some(real)
     }
 
     /// Adds a Markdown file that is not an input, unless it is hidden, left out or a link.
@@ -340,6 +364,9 @@ mod tests {
         symlink("nowhere", root.join("in/dangling.yaml")).expect("a link");
         let found = find_manifests(&root.join("in"), &WalkOptions::default());
         assert_eq!(names(&found, &root), ["in/a.yaml", "in/b/c.yaml", "in/dangling.yaml"]);
+        let excludes = vec![Excludes::new(&root.join("in"), &["b".to_owned()]).expect("a glob")];
+        let left_out = find_manifests(&root.join("in"), &WalkOptions { excludes, ..WalkOptions::default() });
+        assert_eq!(names(&left_out, &root), ["in/a.yaml", "in/again/c.yaml", "in/dangling.yaml"]);
         assert_eq!((found.outside.len(), found.errors.len()), (2, 0));
         std::fs::remove_dir_all(&root).expect("cleared");
     }

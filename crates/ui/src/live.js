@@ -116,7 +116,7 @@
       map.dispatchEvent(new CustomEvent("tollgate:replaced", { detail: { cards } }));
       body.dispatchEvent(new CustomEvent("tollgate:changed"));
     }
-    body.dispatchEvent(new CustomEvent("tollgate:revised"));
+    if (!trouble) body.dispatchEvent(new CustomEvent("tollgate:revised"));
   };
   const follow = async () => {
     for (;;) {
@@ -194,7 +194,10 @@
   const isReload = performance.getEntriesByType("navigation").some((entry) => entry.type === "reload");
   const page = (isReload && sessionStorage.getItem("page")) || Math.random().toString(36).slice(2);
   sessionStorage.setItem("page", page);
+  // A cluster that changes all the time must not keep the machine busy with answers.
+  let notBefore = 0;
   const askSoon = (time) => { clearTimeout(timer); timer = setTimeout(ask, time); };
+  const askAgain = () => askSoon(Math.max(500, notBefore - performance.now()));
   const question = () => {
     if (about() === "rule") return yaml.value.trim() && { page, rule: yaml.value };
     const targets = [...picked].filter(([, entry]) => entry.target).map(([, entry]) => entry.target);
@@ -221,7 +224,8 @@
       // The windows that asked later are many.
       if (found.status === 409) {
         say(progress, "Waiting for the answers of other windows…");
-        return askSoon(2000 + 3000 * Math.random());
+        notBefore = performance.now() + 2000 + 3000 * Math.random();
+        return askAgain();
       }
       if (!found.ok) throw new Error((await found.text()).trim());
       const { html, rule, taken: read, at } = await found.json();
@@ -236,9 +240,10 @@
     } finally {
       clearTimeout(slow);
       if (!signal.aborted) {
+        const now = performance.now();
         isAsking = false;
-        // A cluster that changes all the time must not keep the machine busy with answers.
-        if (isStale) askSoon(Math.max(500, 3 * (performance.now() - start)));
+        notBefore = Math.max(notBefore, now + 3 * (now - start));
+        if (isStale) askAgain();
       }
     }
   };
@@ -331,7 +336,7 @@
   });
   body.addEventListener("tollgate:revised", () => {
     if (isAsking) isStale = true;
-    else if (question() && answer.firstChild) askSoon(500);
+    else if (question() && answer.firstChild) askAgain();
   });
   choose(about());
   const first = get(location.hash.slice(1));

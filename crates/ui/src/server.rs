@@ -55,7 +55,7 @@ impl Default for Limits {
             head: Duration::from_secs(5),
             body: Duration::from_secs(10),
             poll: Duration::from_secs(25),
-            question: Duration::from_mins(2),
+            question: Duration::from_mins(10),
             connections: 512,
             polls: 64,
         }
@@ -270,7 +270,7 @@ const SUPERSEDED: Refusal =
     Refusal { status: StatusCode::CONFLICT, text: "newer questions took the place of this one" };
 const NO_ANSWER: Refusal = Refusal {
     status: StatusCode::GATEWAY_TIMEOUT,
-    text: "the answer takes more than two minutes; use the command line, or ask about fewer devices",
+    text: "there is no answer after ten minutes; close other windows, use the command line, or ask about fewer devices",
 };
 
 /// A response with the headers that all responses have.

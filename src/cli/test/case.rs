@@ -114,9 +114,13 @@ pub(super) fn errors_of_fields(
     }
     let mut errors = policy::document_errors(file, document, lines, &TEST_FILE);
     for (index, test) in root.get("tests").items().enumerate() {
-        let checks_something = test.get("object").exists() || test.get("review").exists();
-        if test.kind() == ValueKind::Object && !checks_something {
+        let object = test.get("object");
+        let lacks = |field: &str| object.get(field).str().is_empty();
+        if test.kind() == ValueKind::Object && !object.exists() && !test.get("review").exists() {
             errors.push(error(test, format!("tests[{index}]: `object` or `review` is required")));
+        } else if object.kind() == ValueKind::Object && (lacks("apiVersion") || lacks("kind")) {
+            let message = format!("tests[{index}].object: `apiVersion` and `kind` are required");
+            errors.push(error(object, message));
         }
     }
     errors

@@ -19,7 +19,7 @@ use crate::cli::outcome::Failure;
 use tollgate_forecast::ClassMatchCache;
 use tollgate_ui::{Answer, Bytes, LivePageStore, Query, Site, WhatIfAnswer, oneshot, watch};
 
-/// Maximum number of questions that wait. More take the place of the oldest.
+/// Maximum number of questions that wait. More are refused.
 const MAX_WAITING_QUESTIONS: usize = 16;
 
 /// Maximum time to compute an answer.
@@ -44,11 +44,11 @@ struct SharedUiData {
 #[derive(Default)]
 struct Questions {
     waiting: VecDeque<WaitingQuestion>,
-    answered: Option<AnsweredQuestion>,
+    current: Option<CurrentQuestion>,
 }
 
 /// The question that is being answered. Its page sets `is_superseded` with a newer one.
-struct AnsweredQuestion {
+struct CurrentQuestion {
     page: String,
     is_superseded: Arc<AtomicBool>,
 }
@@ -130,14 +130,12 @@ impl SharedUiData {
             return;
         }
         let is_superseded = Arc::new(AtomicBool::new(false));
-        questions.answered = Some(AnsweredQuestion { page, is_superseded: is_superseded.clone() });
+        questions.current = Some(CurrentQuestion { page, is_superseded: is_superseded.clone() });
         drop(questions);
-        let (start, answer) = (clock::monotonic(), Arc::new(answer));
-        let asker = answer.clone();
-        let stop: StopFn = Arc::new(move || {
-            start.elapsed() > MAX_ANSWER_TIME || is_superseded.load(Ordering::Acquire) || asker.is_closed()
-        });
-        let (state, is_stopped) = (self.state(), stop.clone());
+        let (start, asked) = (clock::monotonic(), is_superseded.clone());
+        let stop: StopFn =
+            Arc::new(move || start.elapsed() > MAX_ANSWER_TIME || asked.load(Ordering::Acquire));
+        let state = self.state();
         let work = || match self.parse_question_and_resolve_devices(&json) {
             Ok(question) => question.answer(&state, &self.commands),
             Err(failure) => WhatIfAnswer { errors: vec![failure.message()], ..WhatIfAnswer::default() },
@@ -155,9 +153,7 @@ impl SharedUiData {
             Ok(None) => return,
             Err(_) => failed("internal error; please report it and attach the state and the rule"),
         };
-        let is_wanted = !is_stopped() || !found.errors.is_empty();
-        drop(is_stopped);
-        if let Some(answer) = Arc::into_inner(answer).filter(|_| is_wanted) {
+        if !is_superseded.load(Ordering::Acquire) {
             // The page may be gone.
             _ = answer.send(found.to_json_answer());
         }
@@ -187,16 +183,15 @@ impl Site for UiPages {
         // A question that cannot be read is answered with the reason.
         let AskingPage { page } = serde_json::from_slice(&json).unwrap_or_default();
         let mut questions = self.shared.questions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(answered) = questions.answered.as_ref().filter(|answered| answered.page == page) {
-            answered.is_superseded.store(true, Ordering::Release);
+        if let Some(current) = questions.current.as_ref().filter(|current| current.page == page) {
+            current.is_superseded.store(true, Ordering::Release);
         }
         questions.waiting.retain(|waiting| waiting.page != page);
-        if questions.waiting.len() >= MAX_WAITING_QUESTIONS {
-            questions.waiting.pop_front();
+        // Without its sender, a question is refused, and its page asks again later.
+        if questions.waiting.len() < MAX_WAITING_QUESTIONS {
+            questions.waiting.push_back(WaitingQuestion { page, json, answer });
+            self.shared.asked.notify_one();
         }
-        questions.waiting.push_back(WaitingQuestion { page, json, answer });
-        drop(questions);
-        self.shared.asked.notify_one();
         receiver
     }
 }

@@ -83,8 +83,8 @@ impl Pod<'_> {
         ready.is_none_or(|ready| ready.status() == "True")
     }
 
-    /// True if the Eviction API evicts the pod whatever its PodDisruptionBudgets say: it runs no containers yet or
-    /// any more.
+    /// True if the Eviction API evicts the pod whatever its PodDisruptionBudgets say, because it runs no containers yet or
+    /// any more. It also deletes pods again that are being deleted.
     // upstream v1.37 registry/core/pod/storage/eviction.go canIgnorePDB
     pub fn is_evicted_despite_budgets(self) -> bool {
         matches!(self.status().phase(), "Pending" | "Succeeded" | "Failed")
@@ -93,7 +93,7 @@ impl Pod<'_> {
 
 impl Budget<'_> {
     /// True if the Eviction API lets pods go that are not Ready, if this is their only PodDisruptionBudget.
-    // upstream v1.37 registry/core/pod/storage/eviction.go shouldEnforceResourceVersion
+    // upstream v1.37 registry/core/pod/storage/eviction.go EvictionREST.Create
     pub fn lets_unready_pods_go(self) -> bool {
         let status = self.status();
         match (

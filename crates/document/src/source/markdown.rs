@@ -30,7 +30,7 @@ pub fn manifest_block_ranges(text: &str) -> Vec<Range<usize>> {
         let end = at + line.len();
         match &open {
             None => {
-                is_comment |= line.trim_start().starts_with("<!--");
+                is_comment |= opens_comment(line);
                 open = if is_comment { None } else { opened_fence(line) };
                 is_comment &= !line.contains("-->");
                 start = end;
@@ -74,6 +74,16 @@ fn opened_fence(line: &str) -> Option<Fence> {
     Some(Fence { mark, length, indent, is_read: MANIFEST_LANGUAGES.contains(&language.as_str()) })
 }
 
+/// True if an HTML comment begins in the line. One that is indented by four spaces is code.
+fn opens_comment(line: &str) -> bool {
+    let mut rest = line.trim_start_matches(' ');
+    let is_code = line.len() - rest.len() >= 4;
+    while let Some(item) = after_list_marker(rest) {
+        rest = item;
+    }
+    !is_code && rest.starts_with("<!--")
+}
+
 /// The text after the marker of a list item, `- ` or `1. `; `None` if there is no marker.
 fn after_list_marker(text: &str) -> Option<&str> {
     let digits = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
@@ -115,7 +125,7 @@ mod tests {
             * ```yaml\n  e: 5\n  ---\n  f: 6\n  ```\n\
             ```yaml\n```\n\
             ```yamllint\nno: 2\n```\n\
-            <!-- old:\n```yaml\nno: 3\n```\n-->\n<!-- here: -->\n```yaml\nh: 8\n```\n\
+            - <!-- old:\n```yaml\nno: 3\n```\n-->\n<!-- here: -->\n    <!-- code\n```yaml\nh: 8\n```\n\
             ```yaml\ng: 7\n";
         let found: Vec<&str> = manifest_block_ranges(text).into_iter().map(|part| &text[part]).collect();
         let expected = [

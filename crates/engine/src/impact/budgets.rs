@@ -20,12 +20,16 @@ pub fn violated_budgets<'s>(snapshot: &'s Snapshot, impact: &Impact<'s>) -> Vec<
     let mut violated = Vec::new();
     for pods in evicted.chunk_by(|one, other| one.namespace == other.namespace) {
         let namespace = pods.first().map_or("", |pod| pod.namespace);
+        let selecting: Vec<usize> = pods
+            .iter()
+            .map(|pod| {
+                snapshot.budgets(namespace).filter(|budget| budget.selects(&pod.record.labels)).count()
+            })
+            .collect();
         for budget in snapshot.budgets(namespace) {
-            let Some(selector) = &budget.selector else { continue };
-            let protected = pods.iter().filter(|pod| pod.record.protection.is_protected_by(budget));
-            let covered = protected.filter(|pod| {
-                let label = |key: &str| pod.record.labels.iter().find(|(name, _)| **name == *key);
-                selector.iter().all(|wanted| wanted.holds(label(&wanted.key).map(|(_, value)| &**value)))
+            let covered = pods.iter().zip(&selecting).filter(|(pod, selecting)| {
+                budget.selects(&pod.record.labels)
+                    && pod.record.protection.is_protected_by(budget, **selecting)
             });
             let covered = covered.count();
             let allowed = usize::try_from(budget.allowed).unwrap_or_default();

@@ -317,23 +317,34 @@ pub(super) struct Pod {
     pub(super) claims: Box<[ClaimReference]>,
 }
 
+impl Budget {
+    /// True if the budget selects pods with these labels.
+    pub(super) fn selects(&self, labels: &[(InternedStr, InternedStr)]) -> bool {
+        let label = |key: &str| labels.iter().find(|(name, _)| **name == *key).map(|(_, value)| &**value);
+        let all = |selector: &Vec<LabelRequirement<InternedStr>>| {
+            selector.iter().all(|wanted| wanted.holds(label(&wanted.key)))
+        };
+        self.selector.as_ref().is_some_and(all)
+    }
+}
+
 /// Whether PodDisruptionBudgets keep the Eviction API from evicting a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BudgetProtection {
     /// All of them do.
     Full,
-    /// The pod is not Ready, so those that let such pods go do not.
+    /// The pod is not Ready, so its only one does not if it lets such pods go.
     NotReady,
     /// None of them does: the pod runs no containers yet or any more.
     None,
 }
 
 impl BudgetProtection {
-    /// True if a budget protects the pod that selects it.
-    pub(super) fn is_protected_by(self, budget: &Budget) -> bool {
+    /// True if the budget, one of `selecting` budgets that select the pod, protects it.
+    pub(super) fn is_protected_by(self, budget: &Budget, selecting: usize) -> bool {
         match self {
             BudgetProtection::Full => true,
-            BudgetProtection::NotReady => !budget.lets_unready_pods_go,
+            BudgetProtection::NotReady => selecting > 1 || !budget.lets_unready_pods_go,
             BudgetProtection::None => false,
         }
     }

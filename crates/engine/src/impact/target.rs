@@ -240,7 +240,7 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
         // Drivers usually name the pool of a node after it.
         let is_local = !published.is_empty() || held.is_local_pool || name == node;
         let is_whole_pool = others == 0 && is_local;
-        if is_whole_pool && published.is_empty() {
+        if is_whole_pool && published.is_empty() && !own.is_empty() {
             resolved.notes.push(format!(
                 "no ResourceSlice lists devices of pool {name} of driver {driver} now; the pool is included, because \
                  claims hold its devices on this node"

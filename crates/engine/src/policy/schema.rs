@@ -243,7 +243,7 @@ impl PolicyFaults {
             | (FieldType::Any, _) => {}
             (_, ValueKind::Null) => self.report(at, format!("no value; expected {}", type_name(ty))),
             (_, found) => {
-                let wants_text = ty.accepts_json_type(ValueKind::String);
+                let wants_text = matches!(ty, FieldType::Str | FieldType::NonEmptyStr | FieldType::Text(_));
                 let hint = wants_text.then(|| suggest::hint_to_quote(value)).flatten();
                 let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
                 let found = json_type_name_with_article(found);

@@ -304,7 +304,7 @@ fn one_impact(impact: &Impact, place: Option<(usize, usize)>, budget: usize) -> 
     let totals = &impact.totals;
     let alone = if place.is_some() { ALONE } else { "" };
     let is_complete = impact.incomplete.is_empty();
-    let budgets_label = if is_complete { "PDBs violated" } else { "PDBs violated, as far as they are known" };
+    let budgets_label = if is_complete { "PDBs violated" } else { "PDBs violated, as far as is known" };
     let mut numbers = vec![
         ("calm", impact.devices.published, "devices selected"),
         (tile_class_bad_unless_zero(totals.evicted_now), totals.evicted_now, "pods evicted now"),
