@@ -85,6 +85,7 @@ impl UiPages {
         let of_thread = shared.clone();
         let answer = move || loop {
             of_thread.answer_next();
+            of_thread.questions.lock().unwrap_or_else(PoisonError::into_inner).current = None;
         };
         thread::Builder::new().name("answers".to_owned()).spawn(answer).map_err(anyhow::Error::from)?;
         Ok(UiPages { shared, memory: Mutex::new(memory) })
