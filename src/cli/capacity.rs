@@ -78,8 +78,8 @@ fn class_counts_after_runs(after: &DeviceReport<'_>, devices: &[DeviceForecast])
     let counts = after.class_counts().into_iter().zip(sums).map(|(count, sum)| DeviceCounts {
         allocated: rounded_count(sum.allocated),
         blocked: rounded_count(sum.blocked),
-        // Half a device is not counted twice.
-        free: rounded_count(sum.free - 0.01),
+        // Halves down, so that a device that is allocated in half of the runs is not counted twice.
+        free: rounded_count((sum.free - 0.5).ceil()),
         ..count
     });
     counts.collect()

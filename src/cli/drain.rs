@@ -56,7 +56,7 @@ use plan_json::plan_record;
 use tollgate_api::profile::Profile;
 use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, MoveOptions, PlanInput, PodDecision};
 use tollgate_engine::impact::target::DeviceTarget;
-use tollgate_forecast::{Settings, State};
+use tollgate_forecast::State;
 use tollgate_formats::{gotime, names};
 #[cfg(feature = "cluster")]
 use tollgate_picture::SafeText;
@@ -314,13 +314,7 @@ impl Drain {
         let at = gotime::parse_rfc3339(&self.clock.now()).map_err(Failure::Usage)?;
         // What a running cluster lists is complete.
         let assume_complete = self.assume_complete || self.state.is_empty();
-        let counts_devices = self.output == ReportOutput::Html;
-        let settings = Settings {
-            seed: self.courses.seed,
-            assume_complete,
-            counts_devices,
-            ..Settings::defaults_at(at)
-        };
+        let settings = self.courses.settings_for_report(at, assume_complete, self.output);
         let (request, samples) = (self.request(), self.courses.samples);
         let plan = tollgate_drain::plan(&PlanInput {
             state,

@@ -109,6 +109,19 @@ pub(super) struct SimulationArgs {
     pub(super) seed: u64,
 }
 
+impl SimulationArgs {
+    /// Returns the settings of a forecast that starts at `now`. Only pages show the devices after it.
+    pub(super) fn settings_for_report(
+        &self,
+        now: gotime::Timestamp,
+        assume_complete: bool,
+        output: ReportOutput,
+    ) -> Settings {
+        let counts_devices = output == ReportOutput::Html;
+        Settings { seed: self.seed, assume_complete, counts_devices, ..Settings::defaults_at(now) }
+    }
+}
+
 /// Number of simulated courses if `--samples` is not given.
 const DEFAULT_SAMPLES: NonZeroU32 = NonZeroU32::MIN.saturating_add(63);
 
@@ -272,13 +285,7 @@ impl Arguments {
         let admission = AdmissionResult::from_objects(&given, state, profile, &now);
         // What a running cluster lists is complete.
         let assume_complete = self.state.assume_complete || self.state.paths.is_empty();
-        let counts_devices = self.output == ReportOutput::Html;
-        let settings = Settings {
-            seed: self.courses.seed,
-            assume_complete,
-            counts_devices,
-            ..Settings::defaults_at(at)
-        };
+        let settings = self.courses.settings_for_report(at, assume_complete, self.output);
         let forecast = simulate_admitted(&admission, state, profile, settings, self.courses.samples, missing);
         Ok(ForecastReport { profile, at, forecast, admission })
     }

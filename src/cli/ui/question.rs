@@ -48,9 +48,8 @@ pub(super) struct CommandParts {
 #[derive(Default, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WhatIfQuestion {
-    /// Identifies the window that asks.
-    #[serde(rename = "page")]
-    _page: String,
+    /// Identifies the window that asks; empty if the question does not say.
+    pub(super) page: String,
     /// YAML or JSON of DeviceTaintRules and ResourceSlices.
     rule: String,
     /// Targets as on the command line, which take the place of a rule.

@@ -53,16 +53,10 @@ struct CurrentQuestion {
     is_superseded: Arc<AtomicBool>,
 }
 
-/// Identifies the page that asks a question; empty if the question does not say.
-#[derive(Default, serde::Deserialize)]
-#[serde(default)]
-struct AskingPage {
-    page: String,
-}
-
 struct WaitingQuestion {
     page: String,
-    json: Bytes,
+    /// The question, or why it cannot be read.
+    question: Result<WhatIfQuestion, Failure>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -108,9 +102,8 @@ impl SharedUiData {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Parses a question, and turns picked devices into targets. Ignores devices that no longer exist.
-    fn parse_question_and_resolve_devices(&self, json: &[u8]) -> Result<WhatIfQuestion, Failure> {
-        let mut question = WhatIfQuestion::parse(json)?;
+    /// Turns the picked devices of a question into targets. Ignores devices that no longer exist.
+    fn resolve_devices(&self, mut question: WhatIfQuestion) -> Result<WhatIfQuestion, Failure> {
         let devices = std::mem::take(&mut question.devices);
         let known = devices.iter().filter_map(|id| self.board.device_of_cell(id));
         question.targets.extend(known.map(|device| device.driver_pool_device()));
@@ -125,7 +118,7 @@ impl SharedUiData {
         let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         let questions = self.asked.wait_while(questions, |questions| questions.waiting.is_empty());
         let mut questions = questions.unwrap_or_else(PoisonError::into_inner);
-        let Some(WaitingQuestion { page, json, answer }) = questions.waiting.pop_front() else { return };
+        let Some(WaitingQuestion { page, question, answer }) = questions.waiting.pop_front() else { return };
         // The request has timed out: nobody waits for the answer.
         if answer.is_closed() {
             return;
@@ -137,7 +130,7 @@ impl SharedUiData {
         let stop: StopFn =
             Arc::new(move || start.elapsed() > MAX_ANSWER_TIME || asked.load(Ordering::Acquire));
         let state = self.state();
-        let work = || match self.parse_question_and_resolve_devices(&json) {
+        let work = || match question.and_then(|question| self.resolve_devices(question)) {
             Ok(question) => question.answer(&state, &self.commands),
             Err(failure) => WhatIfAnswer { errors: vec![failure.message()], ..WhatIfAnswer::default() },
         };
@@ -181,8 +174,8 @@ impl Site for UiPages {
 
     fn ask_replacing_earlier_question(&self, json: Bytes) -> oneshot::Receiver<Answer> {
         let (answer, receiver) = oneshot::channel();
-        // A question that cannot be read is answered with the reason.
-        let AskingPage { page } = serde_json::from_slice(&json).unwrap_or_default();
+        let question = WhatIfQuestion::parse(&json);
+        let page = question.as_ref().map_or_else(|_| String::new(), |question| question.page.clone());
         let mut questions = self.shared.questions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = questions.current.as_ref().filter(|current| current.page == page) {
             current.is_superseded.store(true, Ordering::Release);
@@ -190,7 +183,7 @@ impl Site for UiPages {
         questions.waiting.retain(|waiting| waiting.page != page);
         // Without its sender, a question is refused, and its page asks again later.
         if questions.waiting.len() < MAX_WAITING_QUESTIONS {
-            questions.waiting.push_back(WaitingQuestion { page, json, answer });
+            questions.waiting.push_back(WaitingQuestion { page, question, answer });
             self.shared.asked.notify_one();
         }
         receiver
