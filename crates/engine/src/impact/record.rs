@@ -333,7 +333,7 @@ impl Budget {
 pub(super) enum BudgetProtection {
     /// All of them do.
     Full,
-    /// The pod is not Ready, so its only one does not if it lets such pods go.
+    /// The pod is not Ready. If only one selects it, that one may let it go.
     NotReady,
     /// None of them does: the pod runs no containers yet or any more.
     None,
