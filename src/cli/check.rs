@@ -27,7 +27,7 @@ use tollgate_engine::engine::{
 };
 use tollgate_engine::policy::{self, PolicyError};
 use tollgate_engine::rules::input::kind_list_duplicate_key_finding;
-use tollgate_engine::rules::table::DUPLICATE_KEY;
+use tollgate_engine::rules::table::{DUPLICATE_KEY, INVALID_POLICY};
 
 /// Where a text comes from, which decides whether documents that cannot be checked are errors or are skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,12 +222,12 @@ impl TextCheckState<'_> {
         if self.is_policy_test(root) {
             return self.report_policy_test_as_skipped_or_invalid(document);
         }
-        if is_policy(root) {
-            return self.report_policy(document);
-        }
         // What is about something before this document was not checked.
         self.suppressions
             .forget_up_to_line(|| self.lines.line_and_column(document.offset).0.saturating_sub(1));
+        if is_policy(root) {
+            return self.report_policy(document);
+        }
         self.check_objects_in_document(document);
     }
 
@@ -325,10 +325,7 @@ impl TextCheckState<'_> {
         let own = all.iter().filter(|(of, _)| *of == document.index);
         let errors: Vec<InputError> = own.map(|(_, error)| to_input_error(error, &self.lines)).collect();
         if errors.is_empty() {
-            let line = document.first_line_number(&self.lines);
-            let root = document.doc.root();
-            let result = result_without_verdict(self.file, document.index, line, root);
-            return (self.emit)(&DocumentResult { text: self.text, status: DocumentStatus::Valid, ..result });
+            return self.check_objects_in_document(document);
         }
         self.report_errors(document, errors);
     }
@@ -368,7 +365,11 @@ impl TextCheckState<'_> {
                 self.suppressions.forget_up_to_line(last_line);
                 skipped = Some(SkipReason::OtherKind);
             }
-            Verdict::Checked(found) => {
+            Verdict::Checked(mut found) => {
+                // A policy file loaded without errors, although a resource might not, for example with a `schemaFile`.
+                if is_policy(document.doc.root()) {
+                    found.retain(|found| found.finding.rule != INVALID_POLICY);
+                }
                 let errors = hidden::errors_hidden_by_missing_exactly(self.checker, self.file, item, &found);
                 hidden.extend(
                     errors.into_iter().map(|error| locate_finding(error, &self.lines, document, item)),

@@ -206,7 +206,7 @@ impl Engine {
             return Verdict::Checked(Vec::new());
         }
         if let Some(kind) = own_kinds::policy_kind_of(admission.object) {
-            return self.verdict_for_all_profiles(&own_kinds::policy_object_findings(kind, admission));
+            return self.verdict_for_all_profiles(&self.policy_object_findings(kind, admission));
         }
         let identity = classify_type(admission.object);
         let is_unchecked = |profile: &&Profile| identify::is_served_but_unchecked_kind(&identity, profile);

@@ -56,20 +56,21 @@ struct Validation {
 
 impl PolicyExpressions {
     /// Compiles `matchConditions` and `validations` of `spec`, and reports their errors. `kinds` are the kinds of
-    /// objects that the policy applies to.
+    /// objects that policies of this kind can apply to.
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
         kinds: &[ApiKind],
         faults: &mut PolicyFaults,
     ) -> PolicyExpressions {
+        let kinds = matched_kinds(spec, kinds);
         let mut compile = |expression: Value<'_>, at: &Path<'_>, target| {
             // A missing expression was already reported as a missing field.
             let text = Some(expression.str()).filter(|text| !text.is_empty())?;
             let compiled = Program::compile(text, target);
             if let Ok((_, checked)) = &compiled {
                 for fault in
-                    checked.undefined_fields(&|name| expression_fields::types_of_variable(name, kinds))
+                    checked.undefined_fields(&|name| expression_fields::types_of_variable(name, &kinds))
                 {
                     faults.warn_in_text(at, text, fault.at, fault.message);
                 }
@@ -164,6 +165,14 @@ impl PolicyExpressions {
     pub(super) fn is_empty(&self) -> bool {
         self.conditions.is_empty() && self.validations.is_empty()
     }
+}
+
+/// Returns the kinds that `match.resources` lists; all if it lists none of them.
+fn matched_kinds(spec: Value<'_>, all: &[ApiKind]) -> Vec<ApiKind> {
+    let listed = spec.get("match").get("resources");
+    let is_listed = |kind: &ApiKind| listed.items().any(|name| name.str() == kind.name());
+    let matched: Vec<ApiKind> = all.iter().copied().filter(is_listed).collect();
+    if matched.is_empty() { all.to_vec() } else { matched }
 }
 
 /// The CEL variables `request` and `namespaceObject` as JSON texts, from which

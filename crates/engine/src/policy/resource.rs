@@ -18,7 +18,7 @@ use super::kind::PolicyKind;
 use super::load::{PolicyError, PolicyFile, ReadSchemaFile, SchemaFileRecord, SchemaSource, read_policy};
 use super::schema::{FieldType, ObjectSchema, PolicyFault, PolicyFaults, optional_field, required_field};
 use super::{Policy, PolicySet};
-use crate::rules::table::INVALID_POLICY;
+use crate::rules::table::{INVALID_POLICY, UNDEFINED_EXPRESSION_FIELD};
 use tollgate_document::doc::{self, Value};
 use tollgate_document::field::{Path, PathAudience};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
@@ -226,25 +226,32 @@ fn compile_resource_or_broken_policy(resource: &PolicyResource) -> PolicyResourc
 
 /// Returns the errors because of which a resource would be [`Acceptance::Rejected`].
 pub fn resource_errors(kind: PolicyKind, root: Value<'_>) -> Vec<FieldError> {
-    rejecting_faults(kind, root).map(|fault| field_error(&fault)).collect()
+    capped_warnings_and_errors(kind, root).1.iter().map(field_error).collect()
 }
 
-/// Returns a finding for each error because of which a resource would be rejected. For the webhook, which checks
-/// policies when they are written.
+/// Returns a finding for each error because of which a resource would be rejected, and for each warning. For the
+/// webhook, which checks policies when they are written.
 pub(crate) fn resource_findings(kind: PolicyKind, root: Value<'_>) -> Vec<Finding> {
-    let finding = |fault: PolicyFault| {
+    let finding = |rule, fault: PolicyFault| {
         let PolicyFault { at, on_key, message, .. } = fault;
-        let finding = Finding::new(INVALID_POLICY, at, ErrorType::Invalid, BadValue::Omitted, message);
+        let finding = Finding::new(rule, at, ErrorType::Invalid, BadValue::Omitted, message);
         Finding { on_key, ..finding }
     };
-    rejecting_faults(kind, root).map(finding).collect()
+    let (warnings, errors) = capped_warnings_and_errors(kind, root);
+    let errors = errors.into_iter().map(|fault| finding(INVALID_POLICY, fault));
+    errors.chain(warnings.into_iter().map(|fault| finding(UNDEFINED_EXPRESSION_FIELD, fault))).collect()
 }
 
-/// Returns the faults because of which a resource would be rejected, at most [`MAX_KEPT_ERRORS`].
-fn rejecting_faults(kind: PolicyKind, root: Value<'_>) -> impl Iterator<Item = PolicyFault> {
+/// Returns the warnings about a resource and the errors because of which it would be rejected, at most
+/// [`MAX_KEPT_ERRORS`] of each.
+fn capped_warnings_and_errors(kind: PolicyKind, root: Value<'_>) -> (Vec<PolicyFault>, Vec<PolicyFault>) {
     let mut faults = PolicyFaults::default();
     compile_policy(kind, root, &mut faults);
-    faults.0.into_iter().filter(|fault| !fault.is_warning).take(MAX_KEPT_ERRORS)
+    let (mut warnings, mut errors): (Vec<_>, Vec<_>) =
+        faults.0.into_iter().partition(|fault| fault.is_warning);
+    warnings.truncate(MAX_KEPT_ERRORS);
+    errors.truncate(MAX_KEPT_ERRORS);
+    (warnings, errors)
 }
 
 /// Compiles the policy in a resource and reports its errors; `None` if fields have the wrong types.

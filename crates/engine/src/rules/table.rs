@@ -330,6 +330,7 @@ table! {
         INVALID_SUPPRESSION = lint("invalid-suppression").not_suppressible();
         // What is wrong with policies themselves, and what they report.
         INVALID_POLICY = documented_limit("invalid-policy");
+        UNDEFINED_EXPRESSION_FIELD = lint("undefined-expression-field");
         POLICY_TOLERATION = policy("policy-toleration");
         POLICY_TAINT = policy("policy-taint");
         POLICY_TAINT_DATA = policy("policy-taint-data");
