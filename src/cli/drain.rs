@@ -172,7 +172,7 @@ struct PodMoveArgs {
     #[arg(long, help_heading = "Pods")]
     delete_emptydir_data: bool,
 
-    /// Also move pods of DaemonSets, whose replacements stay Pending until the devices are open again
+    /// Also move pods of DaemonSets, whose replacements stay Pending if their node has no other free device for them
     #[arg(long, help_heading = "Pods", hide_short_help = true)]
     evict_daemonset_pods: bool,
 

@@ -199,6 +199,17 @@ pub(crate) fn add_amount<'d>(amounts: &mut CapacityAmounts<'d>, name: &'d str, a
     }
 }
 
+/// The amounts of capacities that a request asks for.
+pub(crate) fn requested_amounts<'d>(
+    body: view::RequestBody<'d>,
+    semantics: &AllocatorSemantics,
+) -> Vec<(&'d str, Quantity<'d>)> {
+    let requests = body.capacity().get("requests").members();
+    let requests = requests.filter(|_| semantics.features.consumable_capacity);
+    let amount = |value| view::quantity(value).unwrap_or(Quantity::ZERO);
+    requests.map(|(name, value)| (name.text(), amount(value))).collect()
+}
+
 /// The amount that a request consumes of each capacity of a device. `None` if a policy does not allow the
 /// amount, too little is left after `used`, or the device lacks a requested capacity.
 // upstream v1.36, v1.37 CmpRequestOverCapacity

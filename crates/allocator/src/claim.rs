@@ -3,6 +3,7 @@
 //! Reading finds the classes that do not exist, because the scheduler looks for them before it looks at any node. All
 //! other problems of a request depend on the node, or come up in an order that does, and are left to the allocation.
 
+use crate::capacity;
 use crate::constraint::ConstraintState;
 use crate::outcome::{AllocationNodes, ClaimName, UnschedulableReason};
 use foldhash::fast::RandomState;
@@ -155,9 +156,6 @@ impl<'d> RequestAlternative<'d> {
             "All" => AllocationMode::All,
             _ => AllocationMode::Unknown,
         };
-        let requests = body.capacity().get("requests").members();
-        let requests = requests.filter(|_| semantics.features.consumable_capacity);
-        let amount = |value| view::quantity(value).unwrap_or(Quantity::ZERO);
         Ok(RequestAlternative {
             number: 0,
             request,
@@ -167,7 +165,7 @@ impl<'d> RequestAlternative<'d> {
             body,
             mode,
             admin_access: alternative.is_none() && body.admin_access() == Some(true),
-            capacities: requests.map(|(name, value)| (name.text(), amount(value))).collect(),
+            capacities: capacity::requested_amounts(body, semantics),
         })
     }
 

@@ -1,10 +1,12 @@
 //! A published device of the inventory, independent of nodes and requests.
 
+use crate::capacity;
 use crate::inventory::{Device, DeviceKey, Inventory, Slice};
 use crate::node::NodeSelection;
 use crate::selector::Candidate;
 use crate::usage::DeviceUsage;
-use tollgate_api::view::Taint;
+use tollgate_api::profile::AllocatorSemantics;
+use tollgate_api::view::{RequestBody, Taint};
 use tollgate_formats::quantity::Quantity;
 
 /// A device published by a ResourceSlice.
@@ -59,6 +61,23 @@ impl<'i, 'd> PublishedDevice<'i, 'd> {
         let own = self.device.taints.len().saturating_sub(rules.len());
         let sources = std::iter::repeat_n(None, own).chain(rules.iter().copied().map(Some));
         self.device.taints.iter().copied().zip(sources)
+    }
+
+    /// True if the shares of allocated claims leave too little of a capacity for the request.
+    pub fn has_too_little_capacity_left(
+        self,
+        request: RequestBody<'d>,
+        usage: &DeviceUsage<'d>,
+        semantics: &AllocatorSemantics,
+    ) -> bool {
+        let used = |name: &str| usage.consumed_capacity(self.device.key, name);
+        let requested = capacity::requested_amounts(request, semantics);
+        let fits = |used: &dyn Fn(&str) -> i128| {
+            let amounts =
+                capacity::consumed_amounts_if_fitting(&requested, &self.device.capacities, used, semantics);
+            matches!(amounts, Ok(Some(_)))
+        };
+        semantics.features.consumable_capacity && !fits(&used) && fits(&|_| 0)
     }
 
     /// The remaining amount of each capacity after the shares of allocated claims.

@@ -78,12 +78,16 @@ fn read_budget(object: StoredObject<'_>) -> Budget {
         _ => allowed,
     };
     let spec = object.value.get("spec");
+    let mut conditions = status.get("conditions").items();
+    // upstream v1.37 policy/v1 SyncFailedReason
+    let failed = conditions.find(|condition| condition.get("reason").text_is("SyncFailed"));
     Budget {
         namespace: object.namespace().to_owned(),
         name: object.name().to_owned(),
         allowed,
-        allowed_at_best: at_best.max(allowed),
+        allowed_at_best: if failed.is_some() { 0 } else { at_best.max(allowed) },
         lets_unready_pods_go: view::Budget::of(object.value).lets_unready_pods_go(),
         grows_with_replicas: !spec.get("maxUnavailable").exists() && spec.get("minAvailable").str() != "100%",
+        sync_failure: failed.map(|condition| condition.get("message").str().to_owned()),
     }
 }

@@ -291,7 +291,13 @@ fn no_room_stay(pod: &PodForecast) -> StayExplanation {
     if let Some(message) = &pod.message {
         _ = write!(why, " kube-scheduler reports: {message}");
     }
-    StayExplanation::new(StayReason::NoRoom, why, ADD_NODES_REMEDY)
+    // Without a verdict of the scheduler, more nodes do not help: an object is missing, or another pod is not ready.
+    let remedy = if pod.reason.is_some() || pod.explanation.is_none() {
+        ADD_NODES_REMEDY
+    } else {
+        "Remove this cause and run the same command again."
+    };
+    StayExplanation::new(StayReason::NoRoom, why, remedy)
 }
 
 fn fits_sometimes_stay(pod: &PodForecast, samples: u32) -> StayExplanation {

@@ -142,6 +142,17 @@ impl<'d> MoveChecks<'_, 'd> {
             return Some(StayExplanation::new(StayReason::SeveralBudgets, why, remedy));
         }
         let budget = budgets.into_iter().find(|budget| budget.allowed_at_best <= 0)?;
+        if let Some(failure) = &budget.sync_failure {
+            let why = format!(
+                "PDB {} allows no disruption, because kube-controller-manager cannot compute how many it allows: {failure}",
+                budget.namespaced_name()
+            );
+            let remedy = format!(
+                "Change spec.selector so that it selects only pods of one known controller: `kubectl -n {namespace} edit pdb {}`.",
+                budget.name
+            );
+            return Some(StayExplanation::new(StayReason::Budget, why, remedy));
+        }
         let why = format!(
             "PDB {} never allows a disruption, even if all its pods are healthy.",
             budget.namespaced_name()
@@ -220,7 +231,7 @@ fn check_daemon_set(pod: StoredObject<'_>, options: &MoveOptions) -> Option<Stay
                 pod.namespace(),
                 owner.get("name").str()
             ),
-            "Add --evict-daemonset-pods; the new pod stays Pending until the devices are open again.",
+            "Add --evict-daemonset-pods; the new pod stays Pending if the node has no other free device for it.",
         )
     })
 }

@@ -205,4 +205,6 @@ pub struct Budget {
     pub lets_unready_pods_go: bool,
     /// True if more replicas allow more disruptions, as with a number in `minAvailable`.
     pub grows_with_replicas: bool,
+    /// Why the disruption controller cannot compute what the PDB allows, in its own words.
+    pub sync_failure: Option<String>,
 }

@@ -19,8 +19,8 @@ use tollgate_api::view::{Pod, View as _};
 use tollgate_document::doc::{self, Doc};
 use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::{
-    Forecast, ObjectKind, Plan, Settings, SimulatedRelease, State, StoredObject, WorkloadName,
-    controllers_of, grace_period, job_failure_reason, workload_of,
+    Forecast, ObjectKind, Plan, PodGivenUp, Settings, SimulatedRelease, State, StoredObject, WorkloadName,
+    controllers_of, grace_period, job_failure_reason, reason_job_gives_up_pod, workload_of,
 };
 use tollgate_formats::count::count_with_noun;
 
@@ -140,27 +140,30 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
         }
     }
 
-    /// Marks as staying the pods of each Job that would fail if its moving pods were evicted. Jobs of a JobSet are
-    /// checked with the JobSet.
+    /// Marks as staying the pods that their Job would not create again, and the pods of each Job that would fail if its
+    /// moving pods were evicted. Jobs of a JobSet are checked with the JobSet.
     fn mark_pods_whose_eviction_fails_job(&self, stays: &mut [Option<StayExplanation>]) {
         let mut jobs: BTreeMap<(&str, &str), (StoredObject<'d>, Vec<usize>)> = BTreeMap::new();
         for (index, pod) in self.pods.iter().enumerate() {
-            let is_moving = stays.get(index).is_some_and(Option::is_none);
-            if !is_moving || self.is_of_unit(index) {
+            let Some(stay @ None) = stays.get_mut(index) else { continue };
+            if self.is_of_unit(index) {
                 continue;
             }
             let Some((ObjectKind::Job, job)) = controllers_of(self.state, pod.pod).next() else { continue };
-            jobs.entry((job.namespace(), job.name())).or_insert((job, Vec::new())).1.push(index);
+            *stay = given_up_stay(job, pod.pod);
+            if stay.is_none() {
+                jobs.entry((job.namespace(), job.name())).or_insert((job, Vec::new())).1.push(index);
+            }
         }
         for (job, indices) in jobs.into_values() {
-            let count = i64::try_from(indices.len()).unwrap_or(i64::MAX);
-            let Some(reason) = job_failure_reason(job, count) else { continue };
-            let (spec, status) = (job.value.get("spec"), job.value.get("status"));
+            let pods: Vec<StoredObject<'d>> =
+                indices.iter().filter_map(|index| Some(self.pods.get(*index)?.pod)).collect();
+            let Some(reason) = job_failure_reason(job, &pods) else { continue };
             let lost = count_with_noun(indices.len(), "pod");
             let why = format!("Job {} fails ({reason}) if it loses {lost}.", namespaced_name(job));
-            let failed = status.get("failed").int().unwrap_or(0);
-            let needed = failed.saturating_add(count);
-            let remedy = if reason == "BackoffLimitExceeded" && !spec.get("backoffLimitPerIndex").exists() {
+            let failed = job.value.get("status").get("failed").int().unwrap_or(0);
+            let needed = failed.saturating_add(i64::try_from(indices.len()).unwrap_or(i64::MAX));
+            let remedy = if reason == "BackoffLimitExceeded" {
                 format!(
                     r#"Wait until it ends, or raise its limit: `kubectl -n {} patch job/{} --type=merge -p '{{"spec":{{"backoffLimit":{needed}}}}}'`."#,
                     job.namespace(),
@@ -304,6 +307,24 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
             fate,
         })
     }
+}
+
+/// The reason to stay for a pod that its Job would not create again.
+fn given_up_stay(job: StoredObject<'_>, pod: StoredObject<'_>) -> Option<StayExplanation> {
+    let name = namespaced_name(job);
+    let (reason, why) = match reason_job_gives_up_pod(job, pod)? {
+        PodGivenUp::FailedIndex => (
+            StayReason::JobLimit,
+            format!("Its index of Job {name} fails if the pod is evicted, and nothing makes the pod again."),
+        ),
+        PodGivenUp::EndedWorkQueue => (
+            StayReason::Other,
+            format!(
+                "Job {name} has no completions and makes no new pods any more, because one of its pods has succeeded."
+            ),
+        ),
+    };
+    Some(StayExplanation::new(reason, why, "Wait until it ends."))
 }
 
 /// The reason for a pod that stays because `other`, which must move with it, stays.

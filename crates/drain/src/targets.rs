@@ -24,8 +24,9 @@ pub(crate) struct ResolvedTargets {
     pub(crate) notes: Vec<String>,
 }
 
-/// Names of devices, by driver and pool.
-type DevicesByPool<'d> = BTreeMap<(&'d str, &'d str), BTreeSet<&'d str>>;
+/// Names of devices, by driver and pool, and how often each is named. A name that slices of a pool repeat counts as
+/// often for the eviction controller.
+type DevicesByPool<'d> = BTreeMap<(&'d str, &'d str), BTreeMap<&'d str, usize>>;
 
 /// Resolves the targets of a request to rules. The selectors in `closed` are always included, even if their
 /// target selects no device any more.
@@ -90,7 +91,7 @@ pub(crate) fn resolve_targets_and_add_closed(
     let mut unpublished = 0;
     for (pools, is_published) in [(&published, true), (&held, false)] {
         for (&(driver, pool), names) in pools {
-            for device in names.iter().filter(|device| selection.selects_device(driver, pool, device)) {
+            for device in names.keys().filter(|device| selection.selects_device(driver, pool, device)) {
                 unpublished +=
                     usize::from(devices.insert(DeviceId::new(driver, pool, device)) && !is_published);
             }
@@ -111,7 +112,8 @@ fn planned_rule(
     published: &DevicesByPool<'_>,
 ) -> PlannedRule {
     let count = matching_pools(published, &names).map(|(driver, pool, devices)| {
-        devices.iter().filter(|device| names.matches(driver, pool, device)).count()
+        let matching = devices.iter().filter(|(device, _)| names.matches(driver, pool, device));
+        matching.map(|(_, count)| count).sum::<usize>()
     });
     PlannedRule {
         name: readable_rule_name_with_hash(&names, &request.key, "None"),
@@ -124,7 +126,7 @@ fn planned_rule(
 fn matching_pools<'p, 'd>(
     pools: &'p DevicesByPool<'d>,
     names: &'p DeviceNameSelector,
-) -> impl Iterator<Item = (&'d str, &'d str, &'p BTreeSet<&'d str>)> {
+) -> impl Iterator<Item = (&'d str, &'d str, &'p BTreeMap<&'d str, usize>)> {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     let pools = pools.iter().map(|(&(driver, pool), devices)| (driver, pool, devices));
     pools.filter(move |(driver, pool, _)| fits(&names.driver, driver) && fits(&names.pool, pool))
@@ -133,7 +135,7 @@ fn matching_pools<'p, 'd>(
 /// True if the selector matches one of these devices.
 fn selects_any(pools: &DevicesByPool<'_>, names: &DeviceNameSelector) -> bool {
     matching_pools(pools, names).any(|(_, _, devices)| match &names.device {
-        Some(device) => devices.contains(device.as_str()),
+        Some(device) => devices.contains_key(device.as_str()),
         None => !devices.is_empty(),
     })
 }
@@ -148,8 +150,8 @@ fn split_by_pool(
         return vec![names.clone()];
     }
     let found = [published, held].into_iter().flat_map(|pools| {
-        let has = |devices: &BTreeSet<&str>| {
-            names.device.as_ref().is_none_or(|device| devices.contains(device.as_str()))
+        let has = |devices: &BTreeMap<&str, usize>| {
+            names.device.as_ref().is_none_or(|device| devices.contains_key(device.as_str()))
         };
         matching_pools(pools, names).filter(move |(_, _, devices)| has(devices))
     });
@@ -177,16 +179,18 @@ fn remove_covered_selectors(mut all: Vec<DeviceNameSelector>) -> Vec<DeviceNameS
 
 /// The devices of the newest generation of each pool.
 fn devices_of_newest_pool_generation<'d>(state: &State<'d>) -> DevicesByPool<'d> {
-    let mut pools: BTreeMap<(&'d str, &'d str), (i64, BTreeSet<&'d str>)> = BTreeMap::new();
+    let mut pools: BTreeMap<(&'d str, &'d str), (i64, BTreeMap<&'d str, usize>)> = BTreeMap::new();
     for object in state.objects_of_kind(ObjectKind::ResourceSlice).iter() {
         let spec = Slice::of(object.value).spec();
         let generation = spec.pool().generation();
-        let pool = pools.entry((spec.driver(), spec.pool().name())).or_insert((generation, BTreeSet::new()));
+        let pool = pools.entry((spec.driver(), spec.pool().name())).or_insert((generation, BTreeMap::new()));
         if generation > pool.0 {
-            *pool = (generation, BTreeSet::new());
+            *pool = (generation, BTreeMap::new());
         }
         if generation == pool.0 {
-            pool.1.extend(spec.devices().iter().map(tollgate_api::view::Device::name));
+            for device in spec.devices().iter() {
+                *pool.1.entry(tollgate_api::view::Device::name(device)).or_default() += 1;
+            }
         }
     }
     pools.into_iter().map(|(pool, (_, devices))| (pool, devices)).collect()
@@ -199,7 +203,11 @@ fn devices_allocated_without_admin_access<'d>(state: &State<'d>) -> DevicesByPoo
         let Some(allocation) = Claim::of(object.value).status().allocation() else { continue };
         for result in allocation.devices().results().iter() {
             if result.admin_access() != Some(true) {
-                pools.entry((result.driver(), result.pool())).or_default().insert(result.device());
+                *pools
+                    .entry((result.driver(), result.pool()))
+                    .or_default()
+                    .entry(result.device())
+                    .or_default() += 1;
             }
         }
     }

@@ -192,6 +192,7 @@ mod tests {
             allowed_at_best: 1,
             lets_unready_pods_go: false,
             grows_with_replicas: true,
+            sync_failure: None,
         };
         let mover = |number: usize, workload: &str, budgets: &[usize]| MovingPods {
             pods: vec![number],

@@ -7,12 +7,14 @@ use crate::outcome::{PodOrigin, WorkloadName};
 use crate::plan::{
     ClusterChange, EvictionOfInitialPod, Plan, PodOrClaimChange, ReportedPod, Stage, object_kind,
 };
+use crate::replacement::unknowns_of_replacement;
 use crate::state::{ObjectKind, State, StoredObject, dra_version_of};
+use crate::stateful_sets::set_and_ordinal;
 use crate::tables::{PodIndex, RecreatingController, ReplacedAndNewPredecessor};
 use crate::workload::workload_of;
 use foldhash::fast::RandomState;
-use std::collections::{HashMap, HashSet};
-use tollgate_api::view::{Claim, View as _};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use tollgate_api::view::{Claim, Pod, View as _};
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::{Snapshot, SnapshotKind};
 use tollgate_formats::gotime::Timestamp;
@@ -226,12 +228,12 @@ impl<'d> PlanBuilder<'d> {
             let pod = self.add_created_pod(&pods.source, name.as_ref().unwrap_or(&pods.placeholder));
             let workload = WorkloadName { kind: kind.name().to_owned(), name: object.name().to_owned() };
             self.track_pod_as(pod, PodOrigin::Given, None, name, Some(workload));
-            if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
-                entry.controller = pods.controller.clone();
-                if pods.is_ordered {
-                    entry.after.clone_from(&before);
-                    before.push((None, pod));
-                }
+            self.set_controller(pod, pods.controller.clone(), Value::absent());
+            if let Some(entry) = self.plan.tables.pods.get_mut(pod)
+                && pods.is_ordered
+            {
+                entry.after.clone_from(&before);
+                before.push((None, pod));
             }
             if known && let Some(tracked) = self.plan.tracked.last_mut() {
                 tracked.not_modelled.push(format!("update of an existing {}", kind.name()));
@@ -276,27 +278,55 @@ impl<'d> PlanBuilder<'d> {
             |pod: &PodIndex| self.objects.get(pod).is_some_and(|pod| JobTable::replacement_keeps_name(*pod));
         let waiting: Vec<PodIndex> = self.plan.waiting.iter().copied().filter(is_of_set).collect();
         self.plan.record_replacement_predecessors(&waiting);
+        self.record_predecessors_that_are_not_ready();
+    }
+
+    /// Records for the pods of StatefulSets that their replacement waits until a pod with a lower ordinal is Ready that
+    /// is not evicted. When that will be is not known.
+    fn record_predecessors_that_are_not_ready(&mut self) {
+        let evicted: HashSet<PodIndex, RandomState> =
+            self.plan.evictions.iter().map(|eviction| eviction.pod).collect();
+        let mut unready: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for (pod, _) in self.plan.bound.iter().filter(|(pod, _)| !evicted.contains(pod)) {
+            let Some(object) = self.objects.get(pod) else { continue };
+            if !JobTable::replacement_keeps_name(*object) || Pod::of(object.value).is_ready_or_unknown() {
+                continue;
+            }
+            if let Some((set, ordinal)) = set_and_ordinal(object.name()) {
+                let first = unready.entry((object.namespace(), set)).or_insert(ordinal);
+                *first = ordinal.min(*first);
+            }
+        }
+        for eviction in self.plan.evictions.iter().filter(|eviction| eviction.is_ordered) {
+            let Some(object) = self.objects.get(&eviction.pod) else { continue };
+            let Some((set, ordinal)) = set_and_ordinal(object.name()) else { continue };
+            let first = unready.get(&(object.namespace(), set)).filter(|first| **first < ordinal);
+            if let (Some(first), Some(tracked)) = (first, self.plan.tracked.get_mut(eviction.tracked)) {
+                tracked
+                    .not_modelled
+                    .push(format!("StatefulSet {set} waits until pod {set}-{first} is Ready"));
+            }
+        }
     }
 
     /// Adds the pods that are deleted because their Job fails after too many evictions.
     fn track_pods_of_failed_jobs(&mut self) {
         let Plan { controllers, bound, evictions, tracked, .. } = &mut self.plan;
         let mut kept: Vec<(usize, StoredObject<'d>)> = Vec::new();
-        let mut disrupted: HashMap<usize, i64, RandomState> = HashMap::default();
+        let mut lost: HashMap<usize, Vec<Value<'d>>, RandomState> = HashMap::default();
         let evicted: HashSet<PodIndex, RandomState> = evictions.iter().map(|eviction| eviction.pod).collect();
         for &(pod, _) in bound.iter() {
             let Some(object) = self.objects.get(&pod) else { continue };
             let Some(job) = controllers.record_bound_pod_of_job(pod, *object) else { continue };
             if evicted.contains(&pod) {
-                *disrupted.entry(job).or_default() += 1;
+                lost.entry(job).or_default().push(object.value);
             } else {
                 kept.push((job, *object));
             }
         }
         for (number, object) in kept {
-            let count = disrupted.get(&number).copied().unwrap_or(0);
-            let fails = controllers.jobs.get(number).is_some_and(|job| job.fails_after(count));
-            if count > 0 && fails {
+            let (Some(job), Some(lost)) = (controllers.jobs.get(number), lost.get(&number)) else { continue };
+            if job.failure_reason(lost.iter().copied()).is_some() {
                 let workload = workload_of(&self.state, object).map(WorkloadName::from);
                 tracked.push(ReportedPod::without_replacement(object, workload));
             }
@@ -339,13 +369,14 @@ impl<'d> PlanBuilder<'d> {
             let replacement = self.add_created_pod(&source, certain.as_ref().unwrap_or(&made));
             let workload = self.workload_name(object);
             self.track_pod_as(replacement, PodOrigin::Replacement, Some(object), certain, workload);
-            if let Some(entry) = self.plan.tables.pods.get_mut(replacement) {
-                entry.controller = controller.clone();
-            }
+            self.set_controller(replacement, controller.clone(), object.value);
             if let (RecreatingController::Unknown(kind), Some(tracked)) =
                 (&controller, self.plan.tracked.last_mut())
             {
                 tracked.not_modelled.push(format!("controller {kind}"));
+            }
+            if let Some(tracked) = self.plan.tracked.last_mut() {
+                tracked.not_modelled.extend(unknowns_of_replacement(&self.state, object));
             }
             replacement
         });
@@ -364,11 +395,21 @@ impl<'d> PlanBuilder<'d> {
             self.track_pod(pod, PodOrigin::Waiting, object);
             if let Some(object) = object {
                 let controller = self.plan.controllers.replacement_controller_of(&self.state, object);
-                if let Some(entry) = self.plan.tables.pods.get_mut(pod) {
-                    entry.controller = controller;
-                }
+                self.set_controller(pod, controller, object.value);
             }
         }
+    }
+
+    /// Records the controller that recreates a pod after an eviction. `evicted_first` is the pod of the state that is
+    /// evicted first: the pod itself or the one that it replaces; absent for a new pod.
+    fn set_controller(&mut self, pod: PodIndex, controller: RecreatingController, evicted_first: Value<'d>) {
+        let Some(entry) = self.plan.tables.pods.get_mut(pod) else { return };
+        if let RecreatingController::Job(job) = controller {
+            let job = self.plan.controllers.jobs.get(job);
+            entry.evictions_survived_by_index =
+                job.and_then(|job| job.evictions_survived_by_index(evicted_first));
+        }
+        entry.controller = controller;
     }
 
     /// Adds the catalog entries of terminating pods and the claims for extended resources, and returns the finished

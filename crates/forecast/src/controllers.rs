@@ -1,8 +1,9 @@
 //! Simulates controllers: which of them replaces an evicted pod, and which pods a new workload creates.
 //!
 //! A pod is replaced if its owner reference names a controller that replaces pods, even if the state does not contain
-//! the controller. Only Jobs stop, after too many of their pods have failed; a deleted pod counts as failed.
+//! the controller. Only Jobs stop; see [`crate::job_policy`].
 
+use crate::job_policy::Job;
 use crate::nodes::PodSource;
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::tables::{PodIndex, RecreatingController};
@@ -10,40 +11,12 @@ use crate::workload::{controller_reference, controllers_of};
 use std::collections::BTreeMap;
 use tollgate_document::doc::Value;
 
-/// Default `backoffLimit` of a Job.
-pub(crate) const DEFAULT_BACKOFF_LIMIT: i64 = 6;
-
 /// The Jobs whose pods are evicted or created in a forecast.
 #[derive(Default, Debug)]
 pub(crate) struct JobTable {
     pub(crate) jobs: Vec<Job>,
     /// Index of each Job, by namespace and name.
     by_name: BTreeMap<(String, String), usize>,
-}
-
-/// How many failed pods a Job still tolerates, its reaction to disruptions, and its bound pods.
-#[derive(Clone, Debug)]
-pub(crate) struct Job {
-    /// Number of further pods that can fail before the Job fails; `None` if the state does not contain the
-    /// Job.
-    pub(crate) failures_left: Option<i64>,
-    /// The action of its pod failure policy for disrupted pods.
-    pub(crate) on_disruption: DisruptionEffect,
-    pub(crate) is_suspended: bool,
-    /// `podReplacementPolicy: Failed`: a pod is replaced after it has ended, not while it is being deleted.
-    pub(crate) replaces_when_gone: bool,
-    /// The Job's pods that are bound in the initial state.
-    pub(crate) bound: Vec<PodIndex>,
-    /// True if the Job has failed and its pods were deleted.
-    pub(crate) has_ended: bool,
-}
-
-/// The effect of a disrupted pod on its Job, according to the pod failure policy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum DisruptionEffect {
-    Count,
-    Ignore,
-    FailJob,
 }
 
 /// The pods that a workload creates: their template, names and controller.
@@ -162,45 +135,6 @@ impl JobTable {
             placeholder: format!("{name}-gen"),
             controller,
             is_ordered: is_set && spec.get("podManagementPolicy").str() != "Parallel",
-        }
-    }
-}
-
-impl Job {
-    /// True if the Job fails after this number of disrupted pods.
-    pub(crate) fn fails_after(&self, disrupted: i64) -> bool {
-        match self.on_disruption {
-            DisruptionEffect::Ignore => false,
-            DisruptionEffect::Count => self.failures_left.is_some_and(|left| left < disrupted),
-            DisruptionEffect::FailJob => disrupted > 0,
-        }
-    }
-
-    fn read(object: Option<Value<'_>>) -> Job {
-        let spec = object.map_or(Value::absent(), |object| object.get("spec"));
-        let failed = object.and_then(|object| object.get("status").get("failed").int()).unwrap_or(0);
-        let limit = spec.get("backoffLimit").int().unwrap_or(DEFAULT_BACKOFF_LIMIT);
-        // A limit for each index replaces that for all.
-        let is_per_index = spec.get("backoffLimitPerIndex").exists();
-        let rules = spec.get("podFailurePolicy").get("rules").items();
-        let is_disruption = |rule: &Value<'_>| {
-            let mut conditions = rule.get("onPodConditions").items();
-            conditions.any(|condition| condition.get("type").str() == "DisruptionTarget")
-        };
-        let action = rules.into_iter().find(is_disruption).map(|rule| rule.get("action").str());
-        Job {
-            failures_left: object.filter(|_| !is_per_index).map(|_| limit - failed),
-            on_disruption: match action {
-                Some("Ignore") => DisruptionEffect::Ignore,
-                Some("FailJob") => DisruptionEffect::FailJob,
-                _ => DisruptionEffect::Count,
-            },
-            is_suspended: spec.get("suspend").bool() == Some(true),
-            // upstream v1.37 job.onlyReplaceFailedPods
-            replaces_when_gone: spec.get("podReplacementPolicy").str() == "Failed"
-                || spec.get("podFailurePolicy").exists(),
-            bound: Vec::new(),
-            has_ended: false,
         }
     }
 }

@@ -5,11 +5,11 @@
 
 use crate::allocations::{AllocationCache, SimulatedDevices};
 use crate::claims::ClaimState;
-use crate::controllers::Job;
 use crate::device_forecast::DeviceStatesAfterRun;
 use crate::eras::EraIndexOfEachKind;
 use crate::evictions::{EvictionHistoryOfPod, PendingDeletion};
 use crate::forecast::{FinalPodState, PendingReason, PodRunResult, RunOutcome};
+use crate::job_policy::Job;
 use crate::nodes::{NodeFitCache, Occupancy};
 use crate::outcome::EvictedPod;
 use crate::plan::{Plan, PodOrClaimChange, Stage};
@@ -74,6 +74,8 @@ pub(crate) struct Simulation<'a, 'p> {
     pub(crate) stage: usize,
     pub(crate) next_eviction: usize,
     pub(crate) jobs: Vec<Job>,
+    /// Number of evictions of pods of Jobs with a limit for each index.
+    pub(crate) evictions_of_index: BTreeMap<PodIndex, i64>,
     pub(crate) evicted: Vec<EvictedPod>,
     /// For each reported pod, the evictions after it was bound in this run.
     pub(crate) evictions: BTreeMap<PodIndex, EvictionHistoryOfPod>,
@@ -127,6 +129,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
             stage: 0,
             next_eviction: 0,
             jobs: plan.controllers.jobs.clone(),
+            evictions_of_index: BTreeMap::new(),
             evicted: Vec::new(),
             evictions: BTreeMap::new(),
             rounds,

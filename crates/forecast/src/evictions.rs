@@ -132,7 +132,7 @@ impl<'p> Simulation<'_, 'p> {
             new.extend(self.evict_bound_pod_returning_replacement(pod));
         }
         self.delete_pods_of_failed_jobs();
-        new.retain(|(_, pod)| !self.is_job_failed_or_suspended(*pod));
+        new.retain(|(_, pod)| !self.is_given_up_by_job(*pod));
         let (new, later): (Vec<_>, Vec<_>) = new.into_iter().partition(|(at, _)| *at <= now);
         self.later.extend(later);
         new.into_iter().map(|(_, pod)| pod).collect()

@@ -1,7 +1,7 @@
 //! Explains why a pod finds no devices, by counting the devices of each requested class by reason.
 //!
 //! Every device that the class selects is counted once, for the first of these reasons that applies: the request does
-//! not select it, another claim holds it, a taint, the pool or its counters, the node. All others are free.
+//! not select it, another claim holds it or too much of it, a taint, the pool or its counters, the node. All others are free.
 
 use crate::course::Simulation;
 use crate::nodes::SchedulingCycle;
@@ -22,6 +22,8 @@ struct DeviceTally {
     all: usize,
     not_selected: usize,
     in_use: usize,
+    /// Shared devices with too little capacity left for the request.
+    without_capacity: usize,
     tainted: usize,
     blocked: BTreeMap<String, usize>,
     /// Free devices on nodes that the pod cannot use, by the scheduler's message.
@@ -42,6 +44,7 @@ impl DeviceTally {
         };
         part(self.not_selected, "not selected by the request");
         part(self.in_use, "in use");
+        part(self.without_capacity, "with too little capacity left");
         part(self.tainted, "with taints that the request does not tolerate");
         for (obstacle, count) in &self.blocked {
             part(*count, &format!("blocked ({obstacle})"));
@@ -152,6 +155,12 @@ impl<'p> Simulation<'_, 'p> {
         } else if self.devices.usage.is_held_exclusively(device.key()) && request.admin_access() != Some(true)
         {
             tally.in_use += 1;
+        } else if device.has_too_little_capacity_left(
+            request,
+            &self.devices.usage,
+            &self.plan.release.semantics,
+        ) {
+            tally.without_capacity += 1;
         } else if taints.any(|taint| {
             matches!(taint.effect(), "NoSchedule" | "NoExecute")
                 && !is_tolerated(taint.key(), taint.value(), taint.effect())

@@ -22,6 +22,7 @@ mod explain;
 mod extended;
 mod forecast;
 mod held;
+mod job_policy;
 mod jobs;
 mod missing;
 pub mod nodes;
@@ -29,6 +30,7 @@ mod outcome;
 mod plan;
 mod player;
 mod random;
+mod replacement;
 mod restart;
 mod selectors;
 mod state;
@@ -43,6 +45,7 @@ pub use devices::{
 };
 pub use evictions::grace_period;
 pub use forecast::RunOutcome;
+pub use job_policy::{PodGivenUp, job_failure_reason, reason_job_gives_up_pod};
 pub use outcome::{
     EvictedPod, Forecast, MAX_LISTED_PLACEMENTS, NodeAndDevices, PlacedClaim, PlacedDevice,
     PlacementWithRunCount, PodForecast, PodOrigin, PodOutcome, PodOutcomeCounts, WorkloadName,
@@ -51,7 +54,6 @@ pub use plan::{ClusterChange, Plan, Settings, SimulatedRelease};
 pub use player::RunSimulator;
 pub use restart::{
     AffectedGroup, GROUP_KINDS, IndivisibleGroupName, effects_of_lost_pods, group_that_moves_together,
-    job_failure_reason,
 };
 pub use selectors::CelSelectorEvaluator;
 pub use state::{ObjectKind, Objects, State, StoredObject};

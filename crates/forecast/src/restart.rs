@@ -10,8 +10,6 @@
 mod job_set;
 mod leader_worker_set;
 
-pub use job_set::job_failure_reason;
-
 use crate::nodes::PodNeeds;
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;

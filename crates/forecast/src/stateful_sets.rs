@@ -122,7 +122,7 @@ impl Simulation<'_, '_> {
 }
 
 /// Splits a pod name into the name of its StatefulSet and the ordinal.
-fn set_and_ordinal(name: &str) -> Option<(&str, u64)> {
+pub(crate) fn set_and_ordinal(name: &str) -> Option<(&str, u64)> {
     let (set, ordinal) = name.rsplit_once('-')?;
     Some((set, ordinal.parse().ok()?))
 }

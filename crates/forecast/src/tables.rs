@@ -56,6 +56,9 @@ pub(crate) struct PodEntry<'d> {
     /// Index of the pod among the reported pods.
     pub(crate) tracked: Option<usize>,
     pub(crate) controller: RecreatingController,
+    /// For a pod of a Job with a limit for each index: number of evictions that its index survives, including that of
+    /// the pod that it replaces.
+    pub(crate) evictions_survived_by_index: Option<i64>,
     /// Pods that must be bound before a controller creates this pod.
     pub(crate) after: Vec<ReplacedAndNewPredecessor>,
 }
@@ -224,6 +227,7 @@ impl<'d> PodAndClaimTables<'d> {
             extended,
             tracked: None,
             controller: RecreatingController::None,
+            evictions_survived_by_index: None,
             after: Vec::new(),
         });
         self.pods.len() - 1

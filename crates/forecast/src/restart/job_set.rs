@@ -1,11 +1,9 @@
 //! JobSets: the other pods are not affected until a Job fails; then the failure policy of the JobSet applies.
 //!
-//! A Job counts an evicted pod as failed, unless a rule of its pod failure policy matches the condition
-//! `DisruptionTarget`, which the eviction sets. Rules for exit codes are ignored, because the exit code of a
-//! terminated container is unknown.
+//! Whether a Job fails is in [`crate::job_policy`].
 
 use super::{GroupEffect, GroupMember, other_pods_phrase};
-use crate::controllers::DEFAULT_BACKOFF_LIMIT;
+use crate::job_policy::job_failure_reason;
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::controllers_of;
 use std::collections::BTreeMap;
@@ -28,16 +26,16 @@ pub(super) fn effect_of_lost_pods<'d>(
     object: StoredObject<'d>,
     members: &[GroupMember<'d>],
 ) -> GroupEffect<'d> {
-    let mut by_job: BTreeMap<&str, (StoredObject<'d>, i64)> = BTreeMap::new();
+    let mut by_job: BTreeMap<&str, (StoredObject<'d>, Vec<StoredObject<'d>>)> = BTreeMap::new();
     for member in members.iter().filter(|member| member.is_lost) {
         if let Some(job) = job_of(state, member.pod) {
-            by_job.entry(job.name()).or_insert((job, 0)).1 += 1;
+            by_job.entry(job.name()).or_insert((job, Vec::new())).1.push(member.pod);
         }
     }
     let others: Vec<&'d str> =
         members.iter().filter(|member| !member.is_lost).map(|member| member.pod.name()).collect();
     let kept = || other_pods_phrase(others.len(), "", "keeps running", "keep running");
-    let failed = by_job.into_values().find_map(|(job, lost)| Some((job, job_failure_reason(job, lost)?)));
+    let failed = by_job.into_values().find_map(|(job, lost)| Some((job, job_failure_reason(job, &lost)?)));
     let Some((job, reason)) = failed else {
         let effect = format!("{}, and the Job replaces what it loses", kept());
         return GroupEffect {
@@ -84,33 +82,6 @@ fn failure_policy_text(object: StoredObject<'_>) -> String {
         return "no failurePolicy".to_owned();
     }
     format!("failurePolicy.maxRestarts: {}", policy.get("maxRestarts").int().unwrap_or(0))
-}
-
-/// The reason in the condition of a Job that fails after losing this number of pods; `None` if it continues.
-pub fn job_failure_reason(job: StoredObject<'_>, lost: i64) -> Option<&'static str> {
-    let spec = job.value.get("spec");
-    let rule = spec.get("podFailurePolicy").get("rules").items().find(matches_eviction);
-    match rule.map_or("Count", |rule| rule.get("action").str()) {
-        "Ignore" => return None,
-        "FailJob" => return Some("PodFailurePolicy"),
-        _ => {}
-    }
-    // Failures of one index are not in the state; a Job that allows none loses the index.
-    if let Some(per_index) = spec.get("backoffLimitPerIndex").int() {
-        let may_lose = spec.get("maxFailedIndexes").int().unwrap_or(i64::MAX);
-        return (per_index == 0 && lost > may_lose).then_some("MaxFailedIndexesExceeded");
-    }
-    let failed = job.value.get("status").get("failed").int().unwrap_or(0);
-    let limit = spec.get("backoffLimit").int().unwrap_or(DEFAULT_BACKOFF_LIMIT);
-    (failed.saturating_add(lost) > limit).then_some("BackoffLimitExceeded")
-}
-
-/// True if the rule matches the condition that an eviction sets.
-fn matches_eviction(rule: &Value<'_>) -> bool {
-    rule.get("onPodConditions").items().any(|condition| {
-        let status = condition.get("status").str();
-        condition.get("type").text_is("DisruptionTarget") && (status.is_empty() || status == "True")
-    })
 }
 
 /// The action of the first failure policy rule that matches. Without a matching rule, all Jobs are recreated;

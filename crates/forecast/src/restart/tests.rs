@@ -179,24 +179,21 @@ fn a_job_set_follows_its_failure_policy() {
 #[test]
 fn a_job_with_a_limit_for_each_index_fails_after_too_many_indexes() {
     let set = r#""spec":{"failurePolicy":{"maxRestarts":1}}"#;
-    let restarted = "Job job-0 fails (MaxFailedIndexesExceeded): the";
+    let restarted = |reason: &str| format!("Job job-0 fails ({reason}): the");
+    let (too_many, later) = (restarted("MaxFailedIndexesExceeded"), restarted("FailedIndexes"));
+    let too_often = restarted("BackoffLimitExceeded");
     let continues = "keep running, and the Job replaces what it loses";
     for (limits, lost, expected) in [
-        (r#""backoffLimitPerIndex":0,"maxFailedIndexes":1"#, &["p0"][..], continues),
-        (r#""backoffLimitPerIndex":0,"maxFailedIndexes":1"#, &["p0", "p1"], restarted),
-        (r#""backoffLimitPerIndex":0,"maxFailedIndexes":1"#, &["p0", "p1", "p2"], restarted),
+        (r#""backoffLimitPerIndex":0,"maxFailedIndexes":1"#, &["p0"][..], later.as_str()),
+        (r#""backoffLimitPerIndex":0,"maxFailedIndexes":1"#, &["p0", "p1"], &too_many),
+        (r#""backoffLimitPerIndex":0,"maxFailedIndexes":1"#, &["p0", "p1", "p2"], &too_many),
         (r#""backoffLimitPerIndex":1,"maxFailedIndexes":1"#, &["p0", "p1"], continues),
-        (r#""backoffLimitPerIndex":0"#, &["p0", "p1"], continues),
+        (r#""backoffLimitPerIndex":0"#, &["p0", "p1"], &later),
+        (r#""backoffLimitPerIndex":1,"backoffLimit":0"#, &["p0"], &too_often),
     ] {
         let mut objects = vec![
             object_with_owner("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "", set),
-            object_with_owner(
-                "batch/v1",
-                "Job",
-                "job-0",
-                "js",
-                &format!(r#""spec":{{"backoffLimit":0,{limits}}}"#),
-            ),
+            object_with_owner("batch/v1", "Job", "job-0", "js", &format!(r#""spec":{{{limits}}}"#)),
         ];
         objects.extend((0..5).map(|index| pod(&format!("p{index}"), "job-0", "")));
         let found = reported_effects_and_restart_counts(&objects, lost);

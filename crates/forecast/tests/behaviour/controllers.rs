@@ -142,6 +142,33 @@ fn a_job_stops_after_too_many_failures() {
 }
 
 #[test]
+fn a_job_gives_up_failed_indexes_and_ended_work_queues() {
+    let owner = ("batch/v1", "Job", "train");
+    let pods = bound_pod("t-0", "n0", "d0", owner) + &bound_pod("t-1", "n0", "d1", owner);
+    let other = bound_pod("t-2", "n1", "d0", owner);
+    let (fits, lost) = ((None, PodOutcome::Fits), (None, PodOutcome::NotRecreated));
+    for (job, expected) in [
+        (r#""spec":{"backoffLimitPerIndex":1,"completions":3}"#, vec![fits, fits]),
+        (r#""spec":{"backoffLimitPerIndex":0,"completions":3}"#, vec![lost, lost]),
+        (r#""spec":{"backoffLimitPerIndex":0,"maxFailedIndexes":2,"completions":3}"#, vec![lost, lost]),
+        // The Job fails and deletes its third pod.
+        (r#""spec":{"backoffLimitPerIndex":0,"maxFailedIndexes":1,"completions":3}"#, vec![lost; 3]),
+        (
+            r#""spec":{"backoffLimitPerIndex":0,"maxFailedIndexes":2,"completions":3},"status":{"failedIndexes":"5"}"#,
+            vec![lost; 3],
+        ),
+        (r#""spec":{"parallelism":3},"status":{"succeeded":1}"#, vec![lost, lost]),
+        (r#""spec":{"parallelism":3},"status":{"failed":1}"#, vec![fits, fits]),
+    ] {
+        let object = format!(
+            r#"{{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"train","namespace":"app","uid":"u-train"}},{job}}}"#
+        );
+        let forecast = forecast(&(cluster(2, 3) + &object + "\n" + &pods + &other), DRAIN_N0, 4);
+        assert_eq!(outcomes(&forecast), expected, "{job}");
+    }
+}
+
+#[test]
 fn controllers_that_are_quicker_get_the_devices() {
     let (set, job) = (("apps/v1", "StatefulSet", "db"), ("batch/v1", "Job", "train"));
     let web = ("apps/v1", "ReplicaSet", "web-1");
@@ -337,4 +364,22 @@ fn pods_that_differ_in_ports_are_scheduled_on_their_own() {
     let forecast = forecast(&state, r#"{"wait":1}"#, 4);
     let expected = [PodOutcome::Pending, PodOutcome::Fits, PodOutcome::Pending];
     assert_eq!(forecast.pods.iter().map(|pod| pod.outcome).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_shared_device_without_enough_capacity_is_not_called_free() {
+    let slice = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":"s0"},"spec":{"driver":"gpu.example.com","nodeName":"n0","pool":{"name":"n0","generation":1,"resourceSliceCount":1},"devices":[{"name":"d0","allowMultipleAllocations":true,"capacity":{"seats":{"value":"4","requestPolicy":{"default":"2"}}}}]}}
+    "#;
+    let shared = bound_pod("a", "n0", "d0", ("", "", ""))
+        .replace(r#""device":"d0""#, r#""device":"d0","shareID":"x","consumedCapacity":{"seats":"3"}"#);
+    let node =
+        cluster(1, 0).lines().filter(|line| !line.contains("ResourceSlice\"")).collect::<Vec<_>>().join("\n");
+    let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"b","namespace":"app"},"spec":{"containers":[{"name":"c"}],"resourceClaims":[{"name":"c0","resourceClaimTemplateName":"one"}]}}"#;
+    let state = format!("{node}\n{slice}{shared}");
+    let forecast = crate::forecast_with_gates("1.37", "all", &state, pod, 4);
+    assert_eq!(forecast.pods[0].outcome, PodOutcome::Pending);
+    assert_eq!(
+        forecast.pods[0].explanation.as_deref(),
+        Some("Class gpu has 1 device: 1 with too little capacity left.")
+    );
 }
