@@ -144,8 +144,9 @@ impl<'d> MoveChecks<'_, 'd> {
         let budget = budgets.into_iter().find(|budget| budget.allowed_at_best <= 0)?;
         if let Some(failure) = &budget.sync_failure {
             let why = format!(
-                "PDB {} allows no disruption, because kube-controller-manager cannot compute how many it allows: {failure}",
-                budget.namespaced_name()
+                "PDB {} allows no disruption, because kube-controller-manager cannot compute how many it allows{}",
+                budget.namespaced_name(),
+                if failure.is_empty() { ".".to_owned() } else { format!(": {failure}") }
             );
             let remedy = format!(
                 "Change spec.selector so that it selects only pods of one known controller: `kubectl -n {namespace} edit pdb {}`.",

@@ -17,18 +17,17 @@ const GROUPING_KINDS: [ObjectKind; 4] =
 pub(crate) fn unknowns_of_replacement<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<String> {
     let owner = controllers_of(state, pod).next();
     let template = owner.and_then(|(kind, owner)| unknown_template(kind, owner, pod));
-    unlisted_owner(state, pod).into_iter().chain(template).collect()
+    unread_owner(state, pod).into_iter().chain(template).collect()
 }
 
-/// The owner that decides about the other pods as well, if its kind was not listed.
-fn unlisted_owner<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<String> {
+/// The owner that decides about the other pods as well, if it could not be read.
+fn unread_owner<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<String> {
     let last = controllers_of(state, pod).last().map_or(pod, |(_, owner)| owner);
     let reference = controller_reference(last.value);
     let (kind, name) = (reference.get("kind").str(), reference.get("name").str());
     let known = ObjectKind::from_type_meta(reference.get("apiVersion").str(), kind)?;
-    let is_unlisted =
-        state.knows_listed_kinds() && !state.is_listed(known) && GROUPING_KINDS.contains(&known);
-    is_unlisted.then(|| format!("{kind} {name} could not be read"))
+    let is_unread = state.is_unread(known) && GROUPING_KINDS.contains(&known);
+    is_unread.then(|| format!("{kind} {name} could not be read"))
 }
 
 /// Why the template of the replacement differs from that of the pod.

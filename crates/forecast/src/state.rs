@@ -156,6 +156,8 @@ impl<'d> Objects<'d> {
 pub struct State<'d> {
     kinds: [Objects<'d>; ObjectKind::ALL.len()],
     listed: Vec<ObjectKind>,
+    /// True if the kinds that were not listed exist in the cluster, but could not be read.
+    is_rest_unread: bool,
 }
 
 impl<'d> State<'d> {
@@ -180,6 +182,16 @@ impl<'d> State<'d> {
     /// Records that all objects of a kind were listed, even if there are none.
     pub fn mark_listed(&mut self, kind: ObjectKind) {
         self.listed.push(kind);
+    }
+
+    /// Records that the kinds that were not listed could not be read, as from a cluster that was asked for all of them.
+    pub fn mark_rest_unread(&mut self) {
+        self.is_rest_unread = true;
+    }
+
+    /// True if objects of this kind may exist that could not be read.
+    pub(crate) fn is_unread(&self, kind: ObjectKind) -> bool {
+        self.is_rest_unread && !self.is_listed(kind)
     }
 
     /// True if all objects of a kind were listed.

@@ -144,6 +144,7 @@ const BUDGET: KeptParts = Fields(&[
             ("currentHealthy", All),
             ("desiredHealthy", All),
             ("expectedPods", All),
+            ("conditions", Conditions(&["DisruptionAllowed"])),
         ]),
     ),
 ]);
@@ -161,11 +162,14 @@ const FOUNDATIONDB_CLUSTER: KeptParts = Fields(&[
     ),
 ]);
 
-/// Annotations that say whether a pod may be evicted, and that it is a mirror of a static pod.
-const EVICTION_ANNOTATIONS: [&str; 3] = [
+/// Annotations that say whether a pod may be evicted, that it is a mirror of a static pod, and what its controller does
+/// after an eviction.
+const EVICTION_ANNOTATIONS: [&str; 5] = [
     "kubernetes.io/config.mirror",
     "karpenter.sh/do-not-disrupt",
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
+    "batch.kubernetes.io/job-index-failure-count",
+    "deprecated.daemonset.template.generation",
 ];
 
 /// The flags that add optional fields to a snapshot.

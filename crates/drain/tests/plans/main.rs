@@ -39,12 +39,15 @@ fn play(plan: &Plan<'_>) -> Forecast {
 struct DrainCommand {
     request: DrainRequest,
     missing: Vec<String>,
+    /// True if kinds without objects could not be read.
+    is_unread: bool,
 }
 
 /// Parses `TARGET… [--flag…]`.
 fn drain_command(command: &str) -> DrainCommand {
     let mut options = MoveOptions::default();
     let (mut typed, mut missing, mut key) = (Vec::new(), Vec::new(), DEFAULT_KEY.to_owned());
+    let mut is_unread = false;
     for word in command.split_whitespace() {
         match word.split_once('=').unwrap_or((word, "")) {
             ("--move-unknown", _) => options.move_unknown = true,
@@ -54,12 +57,13 @@ fn drain_command(command: &str) -> DrainCommand {
             ("--ignore-do-not-disrupt", _) => options.ignore_do_not_disrupt = true,
             ("--max-wave", number) => options.max_wave = number.parse().expect("a number"),
             ("--key", name) => name.clone_into(&mut key),
+            ("--unread", _) => is_unread = true,
             ("--incomplete", _) => missing.push("the dump contains no Nodes".to_owned()),
             _ => typed.push(word.to_owned()),
         }
     }
     let targets = typed.iter().map(|text| DeviceTarget::parse(text).expect("a target")).collect();
-    DrainCommand { request: DrainRequest { typed, targets, key, options }, missing }
+    DrainCommand { request: DrainRequest { typed, targets, key, options }, missing, is_unread }
 }
 
 /// Computes the plan for objects in YAML.
@@ -68,6 +72,9 @@ fn plan_of(drain_command: &DrainCommand, objects: &str) -> Result<DrainPlan, Str
     let mut state = State::default();
     for document in &documents {
         state.add(document.doc.root()).expect("a kind that a forecast reads");
+    }
+    if drain_command.is_unread {
+        state.mark_rest_unread();
     }
     plan(&PlanInput {
         state: &state,

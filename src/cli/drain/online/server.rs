@@ -103,6 +103,7 @@ impl ObjectStore {
             state.add_with_type(&stored.api_version, stored.kind, stored.object.root());
         }
         self.listed.iter().for_each(|kind| state.mark_listed(*kind));
+        state.mark_rest_unread();
         state
     }
 

@@ -37,6 +37,8 @@ pub(super) struct PodsByWorkload {
     by_workload: BTreeMap<String, Vec<WorkloadPod>>,
     /// The number of pods that controllers want, where it is known.
     desired: BTreeMap<String, i64>,
+    /// Why Jobs have failed, with the reason of their condition.
+    failed_jobs: BTreeMap<String, String>,
     /// Kinds of workloads that were listed, so that a workload of these kinds that is not in `desired` was
     /// deleted.
     listed: Vec<ObjectKind>,
@@ -54,12 +56,17 @@ impl PodsByWorkload {
         let mut found = PodsByWorkload {
             by_workload: BTreeMap::new(),
             desired: BTreeMap::new(),
+            failed_jobs: BTreeMap::new(),
             listed: KINDS_WITH_DESIRED_PODS.into_iter().filter(|kind| state.is_listed(*kind)).collect(),
             of_pod: HashMap::new(),
         };
         for kind in KINDS_WITH_DESIRED_PODS {
             for object in state.objects_of_kind(kind).iter() {
                 let name = format!("{} {}/{}", kind.name(), object.namespace(), object.name());
+                if let Some(failed) = true_condition(object.value, "Failed") {
+                    let why = format!("{}: {}", failed.get("reason").str(), failed.get("message").str());
+                    found.failed_jobs.insert(name.clone(), why);
+                }
                 found.desired.insert(name, desired_pods(kind, object.value));
             }
         }
@@ -86,6 +93,11 @@ impl PodsByWorkload {
     /// Returns kind, namespace and name of the workload of the pod with this UID: `Deployment inference/chat`.
     pub(super) fn workload_of(&self, uid: &str) -> Option<String> {
         self.of_pod.get(uid).cloned()
+    }
+
+    /// Returns why a workload that is a Job has failed; `None` if it has not.
+    pub(super) fn job_failure(&self, workload: &str) -> Option<&str> {
+        self.failed_jobs.get(workload).map(String::as_str)
     }
 
     /// The pods of a workload that are not being deleted.
@@ -165,9 +177,11 @@ impl WorkloadPod {
         };
         let ready = condition("Ready");
         let since = gotime::parse_rfc3339(ready.get("lastTransitionTime").str()).ok();
-        let is_available = ready.get("status").str() == "True"
+        let phase = status.get("phase").str();
+        let has_ready_condition = ready.get("status").str() == "True" && phase != "Failed";
+        let is_available = has_ready_condition
             && (min_ready == 0 || since.is_some_and(|since| seconds_between(since, now) >= min_ready));
-        let has_succeeded = status.get("phase").str() == "Succeeded";
+        let has_succeeded = phase == "Succeeded";
         let scheduled = condition("PodScheduled");
         let is_unschedulable = node.is_empty()
             && scheduled.get("status").str() == "False"
@@ -180,11 +194,9 @@ impl WorkloadPod {
             is_ready: has_succeeded
                 || match wait {
                     ReplacementWaitCondition::Ready => is_available,
-                    ReplacementWaitCondition::Bound => {
-                        !node.is_empty() && status.get("phase").str() != "Failed"
-                    }
+                    ReplacementWaitCondition::Bound => !node.is_empty() && phase != "Failed",
                 },
-            has_ready_condition: has_succeeded || ready.get("status").str() == "True",
+            has_ready_condition: has_succeeded || has_ready_condition,
             unschedulable: is_unschedulable.then(|| scheduled.get("message").str().to_owned()),
         }
     }
@@ -202,7 +214,48 @@ fn desired_pods(kind: ObjectKind, object: Value<'_>) -> i64 {
     }
     // Pods that have succeeded count as ready.
     let succeeded = status.get("succeeded").int().unwrap_or(0);
+    if true_condition(object, "Complete").is_some() {
+        return succeeded;
+    }
     let parallel = spec.get("parallelism").int().unwrap_or(1);
     let left = spec.get("completions").int().map_or(parallel, |completions| completions - succeeded);
     parallel.min(left).max(0).saturating_add(succeeded)
+}
+
+/// The condition of an object with this type, if its status is `True`.
+fn true_condition<'d>(object: Value<'d>, kind: &str) -> Option<Value<'d>> {
+    let mut conditions = object.get("status").get("conditions").items();
+    conditions
+        .find(|condition| condition.get("type").text_is(kind) && condition.get("status").text_is("True"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PodsByWorkload, ReplacementWaitCondition};
+    use tollgate_document::doc;
+    use tollgate_forecast::State;
+    use tollgate_formats::gotime::Timestamp;
+
+    #[test]
+    fn a_job_that_has_ended_wants_no_more_pods() {
+        let texts = [("running", ""), ("done", "Complete"), ("broken", "Failed")].map(|(name, condition)| {
+            format!(
+                r#"{{"apiVersion":"batch/v1","kind":"Job","metadata":{{"namespace":"app","name":"{name}"}},
+                "spec":{{"parallelism":2}},"status":{{"succeeded":1,"conditions":[
+                {{"type":"{condition}","status":"True","reason":"FailedIndexes","message":"Job has failed indexes"}}]}}}}"#
+            )
+        });
+        let docs: Vec<_> = texts.iter().map(|text| doc::parse(text).expect("JSON")).collect();
+        let mut state = State::default();
+        for doc in &docs {
+            state.add(doc.root()).expect("a kind that a forecast reads");
+        }
+        let now = Timestamp::parse("2030-01-01T00:00:00Z").expect("a time");
+        let wait = ReplacementWaitCondition::Ready;
+        let found = PodsByWorkload::from_state_without_daemon_sets(&state, wait, now);
+        let wanted = |name: &str| found.required_ready_count(&format!("Job app/{name}"), 9);
+        assert_eq!((wanted("running"), wanted("done")), (3, 1));
+        assert_eq!(found.job_failure("Job app/broken"), Some("FailedIndexes: Job has failed indexes"));
+        assert_eq!(found.job_failure("Job app/running"), None);
+    }
 }

@@ -122,6 +122,7 @@ pub(super) const CONTROLLER: KeptParts = Fields(&[
             ("succeeded", All),
             ("failed", All),
             ("failedIndexes", All),
+            ("updateRevision", All),
             ("startTime", All),
             ("completionTime", All),
             (
