@@ -1,5 +1,6 @@
 //! Notes for the user about a drain, besides the pods.
 
+use std::collections::BTreeSet;
 use tollgate_forecast::{ObjectKind, State, StoredObject};
 
 /// Notes for the user about autoscalers, and about PDBs that are missing from the state.
@@ -34,4 +35,30 @@ pub(crate) fn autoscaler_and_pdb_notes(state: &State<'_>) -> Vec<String> {
         );
     }
     notes
+}
+
+/// A note about the nodes of these pods that are not Ready: a pod there ends only when the kubelet is back.
+pub(crate) fn unready_nodes_note<'n>(
+    state: &State<'_>,
+    nodes_of_pods: impl Iterator<Item = &'n str>,
+) -> Option<String> {
+    let is_unready = |name: &&str| {
+        let Some(node) = state.objects_of_kind(ObjectKind::Node).get("", name) else { return false };
+        let mut conditions = node.value.get("status").get("conditions").items();
+        conditions.any(|condition| {
+            condition.get("type").text_is("Ready") && !condition.get("status").text_is("True")
+        })
+    };
+    let nodes: BTreeSet<&str> = nodes_of_pods.filter(is_unready).collect();
+    let names: Vec<&str> = nodes.into_iter().collect();
+    match names.as_slice() {
+        [] => None,
+        [name] => Some(format!(
+            "node {name} is not Ready; evicted pods stay there as Terminating until its kubelet is back"
+        )),
+        _ => Some(format!(
+            "nodes {} are not Ready; evicted pods stay there as Terminating until their kubelets are back",
+            names.join(", ")
+        )),
+    }
 }

@@ -3,7 +3,7 @@
 use crate::budgets::Budgets;
 use crate::fit::{FitResult, FitSimulation};
 use crate::movable::{MoveChecks, has_controller, is_daemon_pod, node_of};
-use crate::notes::autoscaler_and_pdb_notes;
+use crate::notes::{autoscaler_and_pdb_notes, unready_nodes_note};
 use crate::outcome::{DrainPlan, PlannedPod, PlannedRule, PodDecision, StayReason, Wave};
 use crate::request::DrainRequest;
 use crate::rule::noschedule_rule_json;
@@ -75,6 +75,8 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
 
     let dominated_by = workload_or_pdb_in_most_waves(&movers, &waves, &drained.budgets);
     let (pods, waves) = drained.pods_and_waves(&movers, &waves, &stays, &nodes);
+    let moving = pods.iter().filter(|pod| matches!(pod.fate, PodDecision::Moves { .. }));
+    notes.extend(unready_nodes_note(state, moving.map(|pod| pod.node.as_str())));
     let used: BTreeSet<usize> = drained.budgets_by_pod.iter().flatten().copied().collect();
     let budgets = used.into_iter().filter_map(|index| drained.budgets.get(index).cloned()).collect();
     Ok(DrainPlan {

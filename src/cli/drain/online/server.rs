@@ -40,11 +40,19 @@ impl ServerResponse {
         message.contains("disruption budget") || message.contains("PodDisruptionBudget")
     }
 
-    /// Returns the message of a `Status` with its code; the beginning of the body if it is not a `Status`.
+    /// Returns the message of a `Status` with its code, and the causes that it does not contain, such as the PDB that
+    /// refuses an eviction; the beginning of the body if it is not a `Status`.
     pub(super) fn status_code_and_message(&self) -> String {
         let status = doc::parse(&self.body).ok();
-        let message = status.as_ref().map(|status| status.root().get("message").str()).unwrap_or_default();
-        let text = if message.is_empty() { self.body.as_str() } else { message };
+        let root = status.as_ref().map_or(Value::absent(), doc::Doc::root);
+        let message = root.get("message").str();
+        let mut text = if message.is_empty() { self.body.clone() } else { message.to_owned() };
+        for cause in root.get("details").get("causes").items() {
+            let cause = cause.get("message").str();
+            if !text.contains(cause) {
+                text = format!("{text} {cause}");
+            }
+        }
         format!("{}: {}", self.code, text.chars().take(500).collect::<String>())
     }
 }
@@ -118,5 +126,23 @@ impl ObjectStore {
         let first = (kind, String::new(), String::new());
         let of_kind = self.objects.range(first..).take_while(move |((found, ..), _)| *found == kind);
         of_kind.map(|(_, stored)| stored.object.root())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ServerResponse;
+
+    #[test]
+    fn causes_that_the_message_lacks_are_added() {
+        let body = r#"{"kind":"Status","message":"Cannot evict pod as it would violate the pod's disruption budget.",
+            "details":{"causes":[{"message":"The disruption budget chat needs 2 healthy pods and has 2 currently"},
+            {"message":"disruption budget"}]}}"#;
+        let found = ServerResponse { code: 429, body: body.to_owned() }.status_code_and_message();
+        assert_eq!(
+            found,
+            "429: Cannot evict pod as it would violate the pod's disruption budget. The disruption budget chat needs 2 \
+             healthy pods and has 2 currently"
+        );
     }
 }
