@@ -24,9 +24,12 @@ pub(crate) struct ResolvedTargets {
     pub(crate) notes: Vec<String>,
 }
 
-/// Names of devices, by driver and pool, and how often each is named. A name that slices of a pool repeat counts as
-/// often for the eviction controller.
-type DevicesByPool<'d> = BTreeMap<(&'d str, &'d str), BTreeMap<&'d str, usize>>;
+/// Names of devices, and how often each is named. A name that slices of a pool repeat counts as often for the eviction
+/// controller.
+type NamedDevices<'d> = BTreeMap<&'d str, usize>;
+
+/// Names of devices, by driver and pool.
+type DevicesByPool<'d> = BTreeMap<(&'d str, &'d str), NamedDevices<'d>>;
 
 /// Resolves the targets of a request to rules. The selectors in `closed` are always included, even if their
 /// target selects no device any more.
@@ -126,7 +129,7 @@ fn planned_rule(
 fn matching_pools<'p, 'd>(
     pools: &'p DevicesByPool<'d>,
     names: &'p DeviceNameSelector,
-) -> impl Iterator<Item = (&'d str, &'d str, &'p BTreeMap<&'d str, usize>)> {
+) -> impl Iterator<Item = (&'d str, &'d str, &'p NamedDevices<'d>)> {
     let fits = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     let pools = pools.iter().map(|(&(driver, pool), devices)| (driver, pool, devices));
     pools.filter(move |(driver, pool, _)| fits(&names.driver, driver) && fits(&names.pool, pool))
@@ -150,7 +153,7 @@ fn split_by_pool(
         return vec![names.clone()];
     }
     let found = [published, held].into_iter().flat_map(|pools| {
-        let has = |devices: &BTreeMap<&str, usize>| {
+        let has = |devices: &NamedDevices<'_>| {
             names.device.as_ref().is_none_or(|device| devices.contains_key(device.as_str()))
         };
         matching_pools(pools, names).filter(move |(_, _, devices)| has(devices))
@@ -179,13 +182,14 @@ fn remove_covered_selectors(mut all: Vec<DeviceNameSelector>) -> Vec<DeviceNameS
 
 /// The devices of the newest generation of each pool.
 fn devices_of_newest_pool_generation<'d>(state: &State<'d>) -> DevicesByPool<'d> {
-    let mut pools: BTreeMap<(&'d str, &'d str), (i64, BTreeMap<&'d str, usize>)> = BTreeMap::new();
+    let mut pools: BTreeMap<(&'d str, &'d str), (i64, NamedDevices<'d>)> = BTreeMap::new();
     for object in state.objects_of_kind(ObjectKind::ResourceSlice).iter() {
         let spec = Slice::of(object.value).spec();
         let generation = spec.pool().generation();
-        let pool = pools.entry((spec.driver(), spec.pool().name())).or_insert((generation, BTreeMap::new()));
+        let pool =
+            pools.entry((spec.driver(), spec.pool().name())).or_insert((generation, NamedDevices::new()));
         if generation > pool.0 {
-            *pool = (generation, BTreeMap::new());
+            *pool = (generation, NamedDevices::new());
         }
         if generation == pool.0 {
             for device in spec.devices().iter() {

@@ -32,9 +32,8 @@ pub(crate) struct Job {
     pub(crate) failed_indexes_left: Option<i64>,
     /// The action of its pod failure policy for evicted pods.
     pub(crate) on_eviction: EvictionAction,
-    pub(crate) is_suspended: bool,
-    /// Without `completions`, a Job creates no more pods after the first one that succeeded.
-    pub(crate) has_work_queue_ended: bool,
+    /// True if the Job is suspended, or is a work queue that has ended.
+    pub(crate) creates_no_pods: bool,
     /// `podReplacementPolicy: Failed`: a pod is replaced after it has ended, not while it is being deleted.
     pub(crate) replaces_when_gone: bool,
     /// The Job's pods that are bound in the initial state.
@@ -78,10 +77,8 @@ impl Job {
             limit_per_index,
             failed_indexes_left: spec.get("maxFailedIndexes").int().map(|most| most - failed_indexes),
             on_eviction: eviction_action(spec.get("podFailurePolicy")),
-            is_suspended: spec.get("suspend").bool() == Some(true),
-            has_work_queue_ended: object.is_some()
-                && !spec.get("completions").exists()
-                && number("succeeded") > 0,
+            creates_no_pods: spec.get("suspend").bool() == Some(true)
+                || object.is_some_and(has_work_queue_ended),
             // upstream v1.37 job.onlyReplaceFailedPods
             replaces_when_gone: spec.get("podReplacementPolicy").str() == "Failed"
                 || spec.get("podFailurePolicy").exists(),
@@ -138,11 +135,16 @@ pub fn job_failure_reason(job: StoredObject<'_>, evicted: &[StoredObject<'_>]) -
 
 /// Why the Job does not create this pod of it again after an eviction; `None` if it does.
 pub fn reason_job_gives_up_pod(job: StoredObject<'_>, pod: StoredObject<'_>) -> Option<PodGivenUp> {
-    let job = Job::read(Some(job.value));
-    if job.evictions_survived_by_index(pod.value) == Some(0) {
+    if Job::read(Some(job.value)).evictions_survived_by_index(pod.value) == Some(0) {
         return Some(PodGivenUp::FailedIndex);
     }
-    job.has_work_queue_ended.then_some(PodGivenUp::EndedWorkQueue)
+    has_work_queue_ended(job.value).then_some(PodGivenUp::EndedWorkQueue)
+}
+
+/// True if the Job has no `completions` and one of its pods has succeeded, so that it creates no more pods.
+fn has_work_queue_ended(job: Value<'_>) -> bool {
+    let succeeded = job.get("status").get("succeeded").int().unwrap_or(0);
+    !job.get("spec").get("completions").exists() && succeeded > 0
 }
 
 /// The worst that the pod failure policy does with an evicted pod, for the exit codes that its containers may have.

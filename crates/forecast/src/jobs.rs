@@ -37,9 +37,10 @@ impl Simulation<'_, '_> {
         let RecreatingController::Job(job) = entry.controller else { return false };
         let evictions = self.evictions_of_index.get(&pod).copied().unwrap_or(0);
         entry.evictions_survived_by_index.is_some_and(|survived| evictions > survived)
-            || self.jobs.get(job).is_some_and(|job| {
-                job.is_suspended || job.has_work_queue_ended || job.failures_left.is_some_and(|left| left < 0)
-            })
+            || self
+                .jobs
+                .get(job)
+                .is_some_and(|job| job.creates_no_pods || job.failures_left.is_some_and(|left| left < 0))
     }
 
     /// Deletes the pods of Jobs that have failed, which frees their devices.
