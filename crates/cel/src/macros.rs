@@ -136,7 +136,11 @@ impl MacroExpander<'_, '_> {
     /// A copy of a node and everything below it; the node itself once the tree is large, because each nested copy would
     /// double it.
     fn copy_subtree_unless_tree_large(&mut self, id: NodeId) -> NodeId {
-        if self.cx.tree.len() < SHARE_SUBTREES_FROM_NODES { self.cx.tree.copy_subtree(id) } else { id }
+        if self.cx.tree.len() < SHARE_SUBTREES_FROM_NODES {
+            self.cx.tree.copy_subtree(id, self.at)
+        } else {
+            id
+        }
     }
 
     /// Reports a macro that is used incorrectly, and returns the node that represents it.

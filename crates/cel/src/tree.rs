@@ -174,12 +174,18 @@ impl Tree {
     }
 
     /// Adds a copy of a node and everything below it, and returns it. If a macro uses its target twice, the
-    /// server checks and charges both.
-    pub(super) fn copy_subtree(&mut self, id: NodeId) -> NodeId {
+    /// server checks and charges both. Copied nodes keep their positions, but the fields of messages get that of the
+    /// macro.
+    pub(super) fn copy_subtree(&mut self, id: NodeId, macro_at: usize) -> NodeId {
         let at = self.error_offset(id);
         let mut kind = self.kind(id).clone();
         for child in kind.children_mut() {
-            *child = self.copy_subtree(*child);
+            *child = self.copy_subtree(*child, macro_at);
+        }
+        if let ExprKind::Struct { fields, .. } = &mut kind {
+            for field in fields {
+                field.at = macro_at;
+            }
         }
         self.add(at, kind)
     }
