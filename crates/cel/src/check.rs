@@ -261,7 +261,11 @@ impl<'t> Checker<'t, '_> {
             let returned = self.unifier.resolve_bound(&returned);
             result = Some(match result {
                 None => returned,
-                Some(earlier) if earlier.is_dyn_or_any() || earlier == returned => earlier,
+                Some(earlier)
+                    if earlier.is_dyn_or_any() || earlier.is_equal_ignoring_nullability(&returned) =>
+                {
+                    earlier
+                }
                 Some(_) => Type::Dyn,
             });
         }

@@ -81,7 +81,7 @@ fn check_elements_have_one_type(
         .map(|element| (element.value, without_optional(checked.type_of(element.value), element.optional)));
     let mut types = types.peekable();
     let Some(expected) = types.peek().map(|(_, found)| *found) else { return };
-    if let Some((id, found)) = types.find(|(_, found)| !is_equal_ignoring_nullability(expected, found)) {
+    if let Some((id, found)) = types.find(|(_, found)| !expected.is_equal_ignoring_nullability(found)) {
         issues.report(tree.error_offset(id), expected.mismatch_message(found));
     }
 }
@@ -99,10 +99,10 @@ fn check_entries_have_uniform_types(
     let Some((key, value)) = entries.first().map(types) else { return };
     for entry in entries {
         let (found_key, found_value) = types(entry);
-        if !is_equal_ignoring_nullability(key, found_key) {
+        if !key.is_equal_ignoring_nullability(found_key) {
             issues.report(tree.error_offset(entry.key), key.mismatch_message(found_key));
         }
-        if !is_equal_ignoring_nullability(value, found_value) {
+        if !value.is_equal_ignoring_nullability(found_value) {
             issues.report(tree.error_offset(entry.value), value.mismatch_message(found_value));
         }
     }
@@ -113,24 +113,6 @@ fn without_optional(found: &Type, is_optional: bool) -> &Type {
     match found {
         Type::Optional(inner) if is_optional => inner,
         other => other,
-    }
-}
-
-/// True if the types are equal, ignoring nullability of scalars.
-fn is_equal_ignoring_nullability(left: &Type, right: &Type) -> bool {
-    // A type can be exponentially larger than its expression, and then it shares its parts.
-    if std::ptr::eq(left, right) {
-        return true;
-    }
-    match (left.without_wrapper(), right.without_wrapper()) {
-        (Type::List(left), Type::List(right))
-        | (Type::Optional(left), Type::Optional(right))
-        | (Type::Meta(left), Type::Meta(right)) => is_equal_ignoring_nullability(left, right),
-        (Type::Map(left_key, left_value), Type::Map(right_key, right_value)) => {
-            is_equal_ignoring_nullability(left_key, right_key)
-                && is_equal_ignoring_nullability(left_value, right_value)
-        }
-        (left, right) => left == right,
     }
 }
 

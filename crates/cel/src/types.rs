@@ -93,6 +93,25 @@ impl Type {
         if let Type::Wrapper(of) = self { of } else { self }
     }
 
+    /// True if the types are equal, except that a scalar is equal to its wrapper: for cel-go, a wrapper is a copy of the
+    /// scalar type.
+    pub(super) fn is_equal_ignoring_nullability(&self, other: &Type) -> bool {
+        // A type can be exponentially larger than its expression, and then it shares its parts.
+        if std::ptr::eq(self, other) {
+            return true;
+        }
+        match (self.without_wrapper(), other.without_wrapper()) {
+            (Type::List(left), Type::List(right))
+            | (Type::Optional(left), Type::Optional(right))
+            | (Type::Meta(left), Type::Meta(right)) => left.is_equal_ignoring_nullability(right),
+            (Type::Map(left_key, left_value), Type::Map(right_key, right_value)) => {
+                left_key.is_equal_ignoring_nullability(right_key)
+                    && left_value.is_equal_ignoring_nullability(right_value)
+            }
+            (left, right) => left == right,
+        }
+    }
+
     /// The name without type parameters: `list`.
     pub(super) fn bare_name(&self) -> String {
         match self {

@@ -142,7 +142,8 @@ impl Unifier {
             self.bind(id, found.clone());
             return SubstitutionResult::Agreed;
         };
-        if *found == bound {
+        // Between a scalar and its wrapper, the first one stays.
+        if found.is_equal_ignoring_nullability(&bound) {
             return SubstitutionResult::Agreed;
         }
         if !self.unify_assignable_without_revert(found, &bound) {
