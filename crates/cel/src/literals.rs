@@ -76,13 +76,17 @@ fn check_elements_have_one_type(
     elements: &[Element],
     issues: &mut Issues<'_>,
 ) {
-    let types = elements
-        .iter()
-        .map(|element| (element.value, without_optional(checked.type_of(element.value), element.optional)));
-    let mut types = types.peekable();
-    let Some(expected) = types.peek().map(|(_, found)| *found) else { return };
-    if let Some((id, found)) = types.find(|(_, found)| !expected.is_equal_ignoring_nullability(found)) {
-        issues.report(tree.error_offset(id), expected.mismatch_message(found));
+    let mut expected = None;
+    for element in elements {
+        let at = tree.error_offset(element.value);
+        let found = checked.type_of(element.value);
+        let Some(found) = without_optional(found, element.optional) else {
+            return issues.report(at, panic_message(found));
+        };
+        let expected: &Type = expected.get_or_insert(found);
+        if !expected.is_equal_ignoring_nullability(found) {
+            return issues.report(at, expected.mismatch_message(found));
+        }
     }
 }
 
@@ -93,12 +97,13 @@ fn check_entries_have_uniform_types(
     entries: &[MapEntry],
     issues: &mut Issues<'_>,
 ) {
-    let types = |entry: &MapEntry| {
-        (checked.type_of(entry.key), without_optional(checked.type_of(entry.value), entry.optional))
-    };
-    let Some((key, value)) = entries.first().map(types) else { return };
+    let mut expected = None;
     for entry in entries {
-        let (found_key, found_value) = types(entry);
+        let (found_key, found_value) = (checked.type_of(entry.key), checked.type_of(entry.value));
+        let Some(found_value) = without_optional(found_value, entry.optional) else {
+            return issues.report(tree.error_offset(entry.value), panic_message(found_value));
+        };
+        let (key, value): (&Type, &Type) = *expected.get_or_insert((found_key, found_value));
         if !key.is_equal_ignoring_nullability(found_key) {
             issues.report(tree.error_offset(entry.key), key.mismatch_message(found_key));
         }
@@ -108,12 +113,23 @@ fn check_entries_have_uniform_types(
     }
 }
 
-/// The type inside of an optional, if the element was written as optional; otherwise the type itself.
-fn without_optional(found: &Type, is_optional: bool) -> &Type {
+/// The type inside of an optional, if the element was written as optional; otherwise the type itself. `None` if the
+/// element was written as optional, but its type is unknown.
+fn without_optional(found: &Type, is_optional: bool) -> Option<&Type> {
     match found {
-        Type::Optional(inner) if is_optional => inner,
-        other => other,
+        Type::Optional(inner) if is_optional => Some(inner),
+        other => (!is_optional).then_some(other),
     }
+}
+
+/// The message about an optional element whose type is unknown. The type checker accepts it, but then cel-go reads the
+/// first parameter of a type that has no parameters. The server panics and gives no answer.
+fn panic_message(found: &Type) -> String {
+    format!(
+        "an optional element of type '{}' causes a panic in the API server: use an optional value, such as '.?name' \
+         instead of '.name', or remove the '?' before the element",
+        found.compile_error_spelling()
+    )
 }
 
 /// For each node, whether it is inside an argument of `format`, where lists may contain mixed types.
