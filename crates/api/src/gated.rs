@@ -4,14 +4,14 @@
 //! the paths of the tables, `<body>` and `<exactly>` stand for the place of the fields of a device and of an exact
 //! request, which depends on the version.
 //!
-//! Invariant: this module only finds the fields. The engine drops them, or warns.
+//! Invariant: this module only finds the fields, and makes a copy without them. The engine drops them, or warns.
 
 use std::sync::LazyLock;
 
 use super::steps::{self, PathStep};
-use super::view::{Object, ObjectBody};
+use super::view::{Object, ObjectBody, Request, View};
 use crate::profile::{Availability, Gate, Profile, Version};
-use tollgate_document::doc::{DocChange, FieldName, OwnedJsonValue, Value, ValueKind};
+use tollgate_document::doc::{Doc, DocChange, FieldName, OwnedJsonValue, Value, ValueKind, apply_changes};
 use tollgate_document::field::{FieldPath, Path};
 
 /// Fields that are dropped together if a feature gate is disabled. Paths are those of the internal type.
@@ -215,8 +215,8 @@ pub struct DroppedField {
     pub at: FieldPath,
     /// The disabled feature gate.
     pub gate: Gate,
-    /// The change that drops it.
-    pub change: DocChange,
+    /// The field's [`Value::index`].
+    node: u32,
 }
 
 /// The fields of a new object that a server drops, with the gates of the profile. On an update, `old` is the stored
@@ -257,9 +257,6 @@ pub fn dropped_fields(
         let mut own = Vec::new();
         Path::ROOT.call_with_nested_field_path(way, &mut |at| {
             for steps in drops {
-                // A flat request is an exact one because of a field that is dropped: an empty one keeps it so.
-                let keeps_empty =
-                    object.version.is_v1alpha3_or_v1beta1() && steps.contains(&PathStep::Exactly);
                 let value = value_below(object.value(), way);
                 steps::visit(value, steps, object.version, at, &mut |value, at| {
                     if value.is_null_or_absent() {
@@ -276,10 +273,7 @@ pub fn dropped_fields(
                             node,
                             node.saturating_add(u32::try_from(value.node_count()).unwrap_or(u32::MAX)),
                         ));
-                        let empty =
-                            if keeps_empty { empty_value(value.kind()) } else { OwnedJsonValue::Null };
-                        let change = DocChange::Replace { node, value: empty };
-                        dropped.push(DroppedField { at: at.owned(), gate, change });
+                        dropped.push(DroppedField { at: at.owned(), gate, node });
                     }
                 });
             }
@@ -288,6 +282,41 @@ pub fn dropped_fields(
         nodes.sort_unstable();
     }
     dropped
+}
+
+/// A copy of the object without the dropped fields.
+pub fn without_dropped_fields<'d>(object: Object<'d>, dropped: &[DroppedField]) -> Doc<'d> {
+    let drop = |field: &DroppedField| DocChange::Replace { node: field.node, value: OwnedJsonValue::Null };
+    let mut changes: Vec<DocChange> = dropped.iter().map(drop).collect();
+    let copy = apply_changes(object.value(), &changes);
+    let way: &[&str] = match object.body {
+        _ if !object.version.is_v1alpha3_or_v1beta1() => return copy,
+        ObjectBody::Claim(_) => &["spec", "devices", "requests"],
+        ObjectBody::Template(_) => &["spec", "spec", "devices", "requests"],
+        _ => return copy,
+    };
+    // The server decides whether a flat request is an exact one before it drops fields. A list without tolerations
+    // makes a request exact, and the server does not print it.
+    let is_exact = |request: Value<'_>| Request::of(request).exactly(object.version).is_some();
+    let before = value_below(object.value(), way).items();
+    let marks: Vec<DocChange> = before
+        .zip(value_below(copy.root(), way).items())
+        .filter(|(before, after)| is_exact(*before) && !is_exact(*after))
+        .map(|(request, _)| {
+            let (value, tolerations) = (OwnedJsonValue::List(Vec::new()), request.get("tolerations"));
+            if tolerations.exists() {
+                DocChange::Replace { node: tolerations.index(), value }
+            } else {
+                DocChange::Add { object: request.index(), key: "tolerations", value }
+            }
+        })
+        .collect();
+    if marks.is_empty() {
+        return copy;
+    }
+    // The first change of a value counts.
+    changes.splice(0..0, marks);
+    apply_changes(object.value(), &changes)
 }
 
 /// The value that the fields `way` lead to; absent if there is none.
@@ -302,13 +331,4 @@ fn is_any_field_set(value: Value<'_>, steps: &[PathStep], version: Version) -> b
         used |= !value.is_null_or_absent() && (value.kind() != ValueKind::Array || !value.is_empty());
     });
     used
-}
-
-/// A value of this type that contains nothing.
-fn empty_value(kind: ValueKind) -> OwnedJsonValue {
-    match kind {
-        ValueKind::Array => OwnedJsonValue::List(Vec::new()),
-        ValueKind::Object => OwnedJsonValue::Object(Vec::new()),
-        _ => OwnedJsonValue::Null,
-    }
 }

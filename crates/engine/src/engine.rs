@@ -51,10 +51,10 @@ use crate::rules::{self, FindingLevel, RuleOrigin, RuleSet};
 use checked_expressions::AcceptedExpressionCache;
 use left_out::OmittedFindingCounts;
 use tollgate_api::conform::DecodeError;
-use tollgate_api::gated::dropped_fields;
+use tollgate_api::gated::{dropped_fields, without_dropped_fields};
 use tollgate_api::profile::{ApiKind, Profile};
 use tollgate_api::view::Object;
-use tollgate_document::doc::{Doc, DocChange, FieldName, apply_changes};
+use tollgate_document::doc::{Doc, FieldName};
 use tollgate_document::finding::{Finding, FindingBudget, Findings, RuleId};
 
 const KIND: FieldName = FieldName::from_text("kind");
@@ -429,8 +429,7 @@ impl Engine {
         if are_assumed || dropped.is_empty() {
             return None;
         }
-        let changes: Vec<DocChange> = dropped.into_iter().map(|field| field.change).collect();
-        Some(apply_changes(object.value(), &changes))
+        Some(without_dropped_fields(object, &dropped))
     }
 
     /// Returns whether the namespace's labels grant admin access. Unknown labels count as refused where nothing else

@@ -4,9 +4,8 @@
 //! It does not validate. An object that does not decode, or that the profile does not serve, is not stored.
 
 use super::{Attributes, DecodedObject, identify, prepare};
-use tollgate_api::gated::dropped_fields;
+use tollgate_api::gated::{dropped_fields, without_dropped_fields};
 use tollgate_api::profile::Profile;
-use tollgate_document::doc::{DocChange, apply_changes};
 
 /// Returns the object as the API server of the profile stores it after a create or update request, as JSON: with
 /// defaults, and without the fields of disabled feature gates. `None` if Tollgate does not check the kind or the object
@@ -29,7 +28,6 @@ pub fn stored_json(admission: &Attributes<'_>, profile: &Profile) -> Option<Stri
             return Some(object.value().to_json());
         }
         let dropped = dropped_fields(object, old, admission.is_status(), profile);
-        let changes: Vec<DocChange> = dropped.into_iter().map(|field| field.change).collect();
-        Some(apply_changes(object.value(), &changes).root().to_json())
+        Some(without_dropped_fields(object, &dropped).root().to_json())
     })
 }
