@@ -2,7 +2,7 @@
 //!
 //! Go decodes each duplicate into the result of the earlier ones: scalars are overwritten, structs merged field by
 //! field, maps merged by key with each value replaced, lists overwritten item by item and then truncated. `null`
-//! clears pointers, lists and maps, and has no effect otherwise.
+//! clears pointers, lists, maps, quantities and times, and has no effect otherwise.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -73,10 +73,11 @@ fn write_merged(
     given: &[Value<'_>],
     schema: Schema,
 ) {
-    let nil_is_empty = pointer || matches!(ty, FieldType::List(_) | FieldType::Map { .. });
+    let null_clears = pointer
+        || matches!(ty, FieldType::List(_) | FieldType::Map { .. } | FieldType::Quantity | FieldType::Time);
     let since_null = given.iter().rposition(|value| value.is_null_or_absent()).map_or(0, |null| null + 1);
     let live: Cow<'_, [Value<'_>]> = match given.get(since_null..) {
-        Some(rest) if nil_is_empty || since_null == 0 => Cow::Borrowed(rest),
+        Some(rest) if null_clears || since_null == 0 => Cow::Borrowed(rest),
         _ => given.iter().filter(|value| !value.is_null_or_absent()).copied().collect(),
     };
     let Some(last) = live.last() else {
