@@ -83,8 +83,13 @@ impl<'a> KubectlDialectChecker<'a> {
                 '!' => {
                     may_be_key = false;
                     let length = rest.find([' ', '\t', '\n', '\r']).unwrap_or(rest.len());
-                    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/!".contains(&byte);
-                    if at + length > to || !rest.bytes().take(length).all(is_known) {
+                    let tag = rest.get(..length).unwrap_or_default();
+                    let full = tag.strip_prefix("!<").and_then(|tag| tag.strip_suffix('>'));
+                    // In `!<!!int>`, kubectl reads an abbreviation, and YAML 1.2 a name.
+                    let more = if full.is_some() { b',' } else { b'!' };
+                    let is_known =
+                        |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/".contains(&byte) || byte == more;
+                    if at + length > to || !full.unwrap_or(tag).bytes().all(is_known) {
                         let message = "yaml: a tag must end with a blank or a line break, and can have letters, \
                                        digits and -_.:/ only";
                         return Err(DocumentError::rejected_by_tollgate(at, message));
