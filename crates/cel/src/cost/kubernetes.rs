@@ -98,7 +98,7 @@ impl Estimator<'_> {
 
     /// The cost of reading a list's elements once, or a string's characters.
     fn traversal_cost(&self, target: &Operand<'_>, is_includes: bool) -> u64 {
-        match self.checked.type_of(target.id).first_type_argument() {
+        match self.checked.type_of(target.id).first_type_argument().map(Type::without_wrapper) {
             Some(Type::String | Type::Bytes) => {
                 let each = device_list_item_size_or_unknown(target).max_text_read_cost().saturating_add(1);
                 target.size().max.saturating_mul(each)
