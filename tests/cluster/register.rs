@@ -7,7 +7,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tollgate::cluster::{Cluster, ClusterTarget, DesiredConfigForCaBundleFn, Timing, WebhookRegistration};
+use tollgate::cluster::{
+    Cluster, ClusterTarget, DesiredConfig, DesiredConfigForCaBundleFn, Timing, WebhookRegistration,
+};
 use tollgate::server::SelfSignedCerts;
 
 use crate::client::Client;
@@ -256,6 +258,32 @@ fn a_registration_follows_every_reload_of_the_policies() {
     write("{allow: []}");
     until("narrow again", || !has("other-claims.validate", VALIDATING) && !has("claims.mutate", MUTATING));
     assert!(has("claims.validate", VALIDATING) && has("claim-details.validate", VALIDATING));
+}
+
+/// A rolling update to policies that need fewer entries: the old replica adds its entry again and again, until it ends.
+#[test]
+fn an_entry_that_an_ended_replica_needed_does_not_stay() {
+    let double = double("rolling");
+    let folder = Folder::new("register-rolling");
+    let file = folder.0.join("policy.yaml");
+    let policy = "apiVersion: tollgate.dev/v1alpha1\nkind: TolerationPolicy\nmetadata: {name: a}\nspec:\n  \
+        onUnavailable: Deny\n  defaults: [{key: a/b, operator: Exists, effect: NoSchedule}]\n";
+    std::fs::write(&file, policy).expect("written");
+    let flags = ["--register", "service", "--register-delay", "0s"];
+    let old = Process::start(&double, &[&flags[..], &["--policy", file.to_str().expect("UTF-8")]].concat());
+    let is_stored = || entries(&double, MUTATING, "tollgate") == ["claims.mutate"];
+    until("registered", is_stored);
+    let new = Process::start(&double, &flags);
+    until("ready", || new.get("/readyz").status == 200);
+    until("removed", || !is_stored());
+    until("added again", is_stored);
+    drop(old);
+    until("removed again", || !is_stored());
+    until("told", || {
+        let verbose = new.get("/readyz?verbose").text();
+        verbose.contains("[+]mutating-registration not registered: no policy needs it")
+    });
+    assert!(!is_stored());
 }
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -529,6 +557,11 @@ fn an_api_server_that_goes_away_is_waited_for() {
     double.until_watched(VALIDATING);
     // Gone again; somebody empties the bundle before it is back.
     double.stop_listening();
+    until("told that it is not known", || {
+        let verbose = process.get("/readyz?verbose").text();
+        verbose
+            .contains("[!]validating-registration cannot check the registration: cannot reach the API server")
+    });
     let mut object = double.object(VALIDATING, "tollgate").expect("registered");
     object["webhooks"][0]["clientConfig"]["caBundle"] = json!("");
     double.put(VALIDATING, object);
@@ -645,11 +678,18 @@ fn manifest(bundle: &str) -> String {
     .to_string()
 }
 
+/// The desired configuration with this manifest.
+fn desired(manifest: &str) -> DesiredConfig {
+    let parsed: Value = serde_json::from_str(manifest).expect("JSON");
+    let client_config = parsed["webhooks"][0]["clientConfig"].to_string();
+    DesiredConfig { manifest: manifest.to_owned(), client_config }
+}
+
 const NOW: i64 = 1_800_000_000;
 
 fn own(made: &Arc<SelfSignedCerts>) -> DesiredConfigForCaBundleFn {
     let made = made.clone();
-    Arc::new(move |in_use| Ok(manifest(&made.merged_bundle(in_use, NOW))))
+    Arc::new(move |in_use| Ok(desired(&manifest(&made.merged_bundle(in_use, NOW)))))
 }
 
 fn plain(
@@ -751,6 +791,37 @@ fn the_authority_of_a_certificate_of_others_is_read_beside_it() {
     until("the new bundle is there", || certificates(&bundle(&with, VALIDATING)) == 2);
 }
 
+/// The API server calls every replica for an entry that one of them needs.
+#[test]
+fn an_entry_that_another_replica_needs_has_the_authority_of_all() {
+    let double = double("needed");
+    let (ours, theirs) = (made(NOW), made(NOW + 1));
+    let entry = json!({"name": "a.tollgate.dev", "failurePolicy": "Fail",
+        "clientConfig": {"url": "https://localhost/validate", "caBundle": STANDARD.encode(theirs.ca_bundle())}});
+    double.put(
+        VALIDATING,
+        json!({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "tollgate"}, "webhooks": [entry]}),
+    );
+    let made = ours.clone();
+    let nothing: DesiredConfigForCaBundleFn = Arc::new(move |in_use| {
+        let DesiredConfig { manifest, client_config } = desired(&manifest(&made.merged_bundle(in_use, NOW)));
+        let mut manifest: Value = serde_json::from_str(&manifest).expect("JSON");
+        manifest["webhooks"] = json!([]);
+        Ok(DesiredConfig { manifest: manifest.to_string(), client_config })
+    });
+    // An entry that stays for as long as the longest delay between retries is needed by nobody.
+    let timing = Timing { max_backoff: Duration::from_secs(3), ..timing() };
+    let status = open(&double)
+        .with_timing(timing)
+        .keep_webhook_registered(plain(nothing, Arc::new(|| true)))
+        .expect("begun");
+    until("registered", || status.get().ok);
+    assert_eq!(bundle(&double, VALIDATING), format!("{}{}", theirs.ca_bundle(), ours.ca_bundle()));
+    assert!(status.get().message.ends_with("with entries that this server does not need"));
+    until("removed", || entries(&double, VALIDATING, "tollgate").is_empty());
+    until("told", || status.get().message == "not registered: no policy needs it");
+}
+
 #[test]
 fn entries_that_are_not_needed_stay_until_narrowing_is_allowed() {
     let double = double("narrow");
@@ -764,8 +835,8 @@ fn entries_that_are_not_needed_stay_until_narrowing_is_allowed() {
     let desired: DesiredConfigForCaBundleFn = Arc::new(|_| {
         let entry = json!({"name": "a.tollgate.dev", "clientConfig": {"url": "https://a"}, "failurePolicy": "Ignore",
             "matchPolicy": "Equivalent"});
-        Ok(json!({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "tollgate"}, "webhooks": [entry]})
-            .to_string())
+        let manifest = json!({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "tollgate"}, "webhooks": [entry]});
+        Ok(desired(&manifest.to_string()))
     });
     let allowed = Arc::new(AtomicUsize::new(0));
     let asked = allowed.clone();

@@ -52,7 +52,7 @@ pub use object_watch::{
     ObjectChange, ObjectWatch, ProjectFn, WatchedKindStatus, WatchedObject, WatchedObjects,
 };
 pub use policy_resources::POLICY_LEASE;
-pub use register::{DesiredConfigForCaBundleFn, WebhookRegistration};
+pub use register::{DesiredConfig, DesiredConfigForCaBundleFn, WebhookRegistration};
 pub use retry::Timing;
 pub use server_info::ServerInfo;
 pub use state::StateWatch;

@@ -4,10 +4,11 @@
 //! added to the old one, and replicas with CAs of their own merge them instead of overwriting each other. Entries of
 //! others are kept.
 //!
-//! Replicas may disagree for a while on which entries they need, because a ConfigMap reaches them at different times.
-//! So entries that are no longer needed are removed once, when the desired configuration changes; after that a replica
-//! only adds what is missing, and two replicas never overwrite each other in turn. A replica that may not narrow the
-//! registration ([`WebhookRegistration::may_narrow`]) only ever adds.
+//! Replicas may disagree for a while on which entries they need: a ConfigMap reaches them at different times, and a
+//! rolling update runs two sets of flags. So entries that are no longer needed are removed when the desired
+//! configuration changes. Those that are there without being needed, because another replica added them or an ended
+//! process left them, are removed only after a while, and until then have the CA of this process: the API server also
+//! calls it for them. A replica that may not narrow the registration ([`WebhookRegistration::may_narrow`]) only ever adds.
 //!
 //! Two servers that register different addresses or settings under one name never agree. Each reverts what the other
 //! wrote less and less often, and names the other's address.
@@ -16,6 +17,7 @@
 //! was deleted stays deleted: that is the emergency stop. One that was garbage-collected with its owner is created
 //! again as soon as there is a new owner.
 
+mod applied;
 mod compare;
 mod reports;
 mod rivals;
@@ -35,12 +37,13 @@ use super::retry::{Backoff, Timing};
 use super::watch::watch_query;
 use super::watch_lines::WatchLines;
 use super::{Cluster, SharedRegistrationStatus};
+use applied::{LastApplied, StoredConfigState};
 pub(super) use compare::with_member;
 use compare::{
-    NarrowingPermission, OwnerClusterRole, any_tollgate_entry_lacks_ca_bundle, differences,
-    has_undesired_tollgate_entries, merged_ca_bundle_pem,
+    Desired, Difference, NarrowingPermission, OwnerClusterRole, differences, merged_ca_bundle_pem,
+    undesired_tollgate_entries,
 };
-use rivals::{RevertBackoff, last_manager_if_other};
+use rivals::{ChangedBy, RevertBackoff};
 use tollgate_document::doc::{self, Value};
 
 /// The field manager of all writes, in `managedFields`.
@@ -52,8 +55,25 @@ const READY_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval of owner lookups. Configurations that were garbage-collected with their owner are back within 10 s.
 const OWNER_LOOKUP_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Computes the desired configuration as JSON from the registered CA certificates (PEM, empty if none).
-pub type DesiredConfigForCaBundleFn = Arc<dyn Fn(&str) -> anyhow::Result<String> + Send + Sync>;
+/// Computes the desired configuration from the registered CA certificates (PEM, empty if none).
+pub type DesiredConfigForCaBundleFn = Arc<dyn Fn(&str) -> anyhow::Result<DesiredConfig> + Send + Sync>;
+
+/// The desired state of a webhook configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DesiredConfig {
+    /// The configuration, as JSON. It may have no entries.
+    pub manifest: String,
+    /// The `clientConfig` of its entries, as JSON. Entries that only other replicas need get it as well.
+    pub client_config: String,
+}
+
+impl DesiredConfig {
+    /// Calls `read` with the parsed configuration.
+    fn with_parsed<T>(&self, read: impl FnOnce(Desired<'_>) -> T) -> Result<T, ApiError> {
+        let (manifest, client_config) = (parse_json(&self.manifest)?, parse_json(&self.client_config)?);
+        Ok(read(Desired { manifest: manifest.root(), client_config: client_config.root() }))
+    }
+}
 
 /// A webhook configuration to register, and the conditions under which it is registered.
 #[derive(Clone)]
@@ -78,7 +98,7 @@ impl Cluster {
         &self,
         registration: WebhookRegistration,
     ) -> anyhow::Result<Arc<SharedRegistrationStatus>> {
-        let target = WebhookConfigRef::from_manifest(&(registration.desired)("")?)?;
+        let target = WebhookConfigRef::from_manifest(&(registration.desired)("")?.manifest)?;
         let status = Arc::new(SharedRegistrationStatus::default());
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
         let mut timing = self.timing;
@@ -92,6 +112,10 @@ impl Cluster {
             registration,
             target,
             status: status.clone(),
+            removal_delay: self.timing.max_backoff,
+            known_bundle: String::new(),
+            unneeded_since: None,
+            is_registered: false,
             applied: None,
             waited: false,
         };
@@ -135,57 +159,12 @@ enum ReconcileEnd {
     Recheck,
     /// The desired configuration changed; reconcile without a delay.
     DesiredChanged,
-    /// The stored configuration was changed and must be reverted. `Some` with an address if another Tollgate server
-    /// changed it.
-    Drifted(Option<String>),
+    /// The stored configuration was changed and must be reverted.
+    Drifted(ChangedBy),
     /// The owner does not exist; true if the configuration does.
     OwnerMissing(bool),
     /// The configuration was deleted.
     Deleted,
-}
-
-/// The webhook configuration that this process registered last.
-struct LastApplied {
-    revision: u64,
-    /// The desired configuration, as JSON.
-    desired: String,
-    owner: Option<OwnerClusterRole>,
-    /// True if there were entries to register; without any, there may be no object.
-    exists: bool,
-    /// True if entries that are not desired could be removed.
-    narrowed: bool,
-}
-
-impl LastApplied {
-    /// Returns the fields in which the stored configuration is not what was registered. If it could not be narrowed,
-    /// stored entries that failed closed stayed so although they should fail open.
-    fn fields_changed_in(&self, stored: Value<'_>) -> Result<Vec<String>, ApiError> {
-        let narrowing =
-            if self.narrowed { NarrowingPermission::Allowed } else { NarrowingPermission::Forbidden };
-        Ok(differences(stored, parse_json(&self.desired)?.root(), self.owner.as_ref(), narrowing))
-    }
-}
-
-/// The state of the stored webhook configuration after a reconciliation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum StoredConfigState {
-    /// The stored configuration is as desired.
-    UpToDate,
-    /// The stored configuration is as desired, but without a caBundle, which another controller injects.
-    NoCaBundle,
-    /// No configuration is stored, and no entries are desired.
-    NotNeeded,
-}
-
-impl StoredConfigState {
-    /// `NoCaBundle` if an entry of Tollgate has no caBundle, else `UpToDate`.
-    fn by_ca_bundle_presence(stored: Value<'_>) -> StoredConfigState {
-        if any_tollgate_entry_lacks_ca_bundle(stored) {
-            StoredConfigState::NoCaBundle
-        } else {
-            StoredConfigState::UpToDate
-        }
-    }
 }
 
 /// Keeps one webhook configuration registered.
@@ -195,6 +174,15 @@ struct Registrar {
     registration: WebhookRegistration,
     target: WebhookConfigRef,
     status: Arc<SharedRegistrationStatus>,
+    /// Time for which entries stay that this process does not need and did not need before.
+    removal_delay: Duration,
+    /// The CA certificates that were stored last, PEM. Those of other replicas are kept when all entries are removed
+    /// and one is added again.
+    known_bundle: String,
+    /// Since when entries are stored that this process does not need; `None` if there are none.
+    unneeded_since: Option<Instant>,
+    /// True if the configuration was as desired when it was read last.
+    is_registered: bool,
     applied: Option<LastApplied>,
     /// True after the delay before the configuration is created.
     waited: bool,
@@ -211,10 +199,12 @@ impl Registrar {
             let began = Instant::now();
             match self.reconcile_and_watch().await {
                 Ok(ReconcileEnd::DesiredChanged) => continue,
-                Ok(ReconcileEnd::Drifted(rival)) => {
-                    let delay = reverts.next_delay(Instant::now(), rival.is_some());
-                    if let Some(rival) = rival.filter(|_| !delay.is_zero()) {
-                        self.report_other_server(&rival, delay);
+                Ok(ReconcileEnd::Drifted(by)) => {
+                    let delay = reverts.next_delay(Instant::now(), by != ChangedBy::AnotherProgram);
+                    if let ChangedBy::OtherServer(rival) = &by
+                        && !delay.is_zero()
+                    {
+                        self.report_other_server(rival, delay);
                     }
                     // New policies end the delay.
                     _ = run_until_revision_changes(&mut self.registration.revision, sleep(delay)).await;
@@ -257,37 +247,38 @@ impl Registrar {
                 return Ok(ReconcileEnd::Recheck);
             }
         }
-        let desired = self.desired_with_bundle(&merged_ca_bundle_pem(stored))?;
+        let desired = self.desired_keeping_cas_of(stored)?;
+        self.note_unneeded_entries(stored, &desired)?;
         let narrowing = self.narrowing_permission();
-        let same = self.applied.as_ref().filter(|applied| applied.revision == revision);
-        // What is not desired is removed once.
-        let narrowed = same.is_some_and(|applied| applied.narrowed);
-        let removes = narrowing == NarrowingPermission::Allowed && !narrowed;
-        let manifest = parse_json(&desired)?;
-        let applied = self.apply_desired(stored, manifest.root(), owner.as_ref(), narrowing, removes);
-        let registered = match applied.await {
+        let last = self.applied.as_ref();
+        let is_changed = last.is_some_and(|applied| applied.revision != revision);
+        let narrowed = last.is_some_and(|applied| !is_changed && applied.narrowed)
+            || narrowing == NarrowingPermission::Allowed;
+        let removes =
+            narrowing == NarrowingPermission::Allowed && (is_changed || self.is_removal_of_unneeded_due());
+        let was_registered = std::mem::take(&mut self.is_registered);
+        let state = match self.apply_desired(stored, &desired, owner.as_ref(), narrowing, removes).await {
             // A replica was faster.
-            Err(error) if error.http_status_or_zero() == 409 => return Ok(ReconcileEnd::Recheck),
+            Err(error) if error.http_status_or_zero() == 409 => {
+                self.is_registered = was_registered;
+                return Ok(ReconcileEnd::Recheck);
+            }
             written => written?,
         };
-        let exists = registered != StoredConfigState::NotNeeded;
-        let narrowed = narrowed || removes;
-        self.applied =
-            Some(LastApplied { revision, desired: desired.clone(), owner: owner.clone(), exists, narrowed });
-        self.status.update(|state| {
-            (state.ok, state.settled, state.revision) =
-                (registered != StoredConfigState::NoCaBundle, true, revision);
-            let WebhookConfigRef { resource, name } = &self.target;
-            state.message = match registered {
-                StoredConfigState::UpToDate => format!("registered as {resource}/{name}"),
-                StoredConfigState::NoCaBundle => {
-                    format!(
-                        "registered as {resource}/{name} without a caBundle; waiting for one to be injected"
-                    )
-                }
-                StoredConfigState::NotNeeded => "not registered: no policy needs it".to_owned(),
-            };
+        self.is_registered = true;
+        if removes {
+            self.unneeded_since = None;
+        }
+        self.applied = Some(LastApplied {
+            revision,
+            desired: desired.clone(),
+            own_bundle: self.own_bundle()?,
+            owner: owner.clone(),
+            exists: stored.exists() || state != StoredConfigState::NotNeeded,
+            state,
+            narrowed,
         });
+        self.report_state(state, revision);
         let path = format!("{}&{}", self.target.single_object_list_path(), watch_query(version, self.timing));
         let lines = self.client.watch(&path, FULL_OBJECTS).await?;
         self.watch_for_drift(lines, desired, owner).await
@@ -298,58 +289,52 @@ impl Registrar {
     async fn apply_desired(
         &self,
         stored: Value<'_>,
-        desired: Value<'_>,
+        desired: &DesiredConfig,
         owner: Option<&OwnerClusterRole>,
         narrowing: NarrowingPermission,
         removes: bool,
     ) -> Result<StoredConfigState, ApiError> {
+        let state_of = |stored| desired.with_parsed(|desired| StoredConfigState::of(stored, desired));
         if !stored.exists() {
-            if desired.get("webhooks").is_empty() {
-                return Ok(StoredConfigState::NotNeeded);
-            }
-            let object = compare::manifest_to_create(desired, owner);
+            let object = desired.with_parsed(|desired| {
+                let is_needed = !desired.manifest.get("webhooks").is_empty();
+                is_needed.then(|| compare::manifest_to_create(desired.manifest, owner))
+            })?;
+            let Some(object) = object else { return Ok(StoredConfigState::NotNeeded) };
             let answer =
                 self.client.force_server_side_apply(&self.target.path(), FIELD_MANAGER, object).await?;
-            self.count_and_log_write("webhook configuration created", &[]);
-            return Ok(StoredConfigState::by_ca_bundle_presence(parse_json(&answer)?.root()));
+            self.count_and_log_write("webhook configuration created", String::new());
+            return state_of(parse_json(&answer)?.root());
         }
-        let wrong = differences(stored, desired, owner, narrowing);
-        if wrong.is_empty() && !(removes && has_undesired_tollgate_entries(stored, desired)) {
-            return Ok(StoredConfigState::by_ca_bundle_presence(stored));
+        let wrong = desired.with_parsed(|desired| differences(stored, desired, owner, narrowing))?;
+        let unneeded = desired.with_parsed(|desired| {
+            let names = undesired_tollgate_entries(stored, desired.manifest).filter(|_| removes);
+            names.map(|entry| format!("{}: not needed", entry.get("name").str())).collect::<Vec<_>>()
+        })?;
+        if wrong.is_empty() && unneeded.is_empty() {
+            return state_of(stored);
         }
-        // It was changed by another program if it is not what this process registered last.
-        let changed =
-            self.applied.as_ref().map_or(Ok(Vec::new()), |applied| applied.fields_changed_in(stored))?;
-        if !changed.is_empty() {
-            let (resource, name, fields) = (self.target.resource, &self.target.name, changed.join(", "));
-            let manager = last_manager_if_other(stored);
-            // A manager that only removed something is not listed, and another Tollgate has the same name.
-            let by = if manager.is_empty() { "not known, or another Tollgate" } else { manager.as_str() };
-            tracing::warn!(resource, name, by, fields, "webhook configuration changed; reverting");
-            // It is normal that replicas reload their policies at different times.
-            if !manager.is_empty() {
-                self.status.update(|state| {
-                    state.ok = false;
-                    state.message = format!("changed by {by} ({fields}); reverting");
-                });
-            }
-        }
-        let patch = compare::merge_patch_to_desired(stored, desired, owner, !removes, narrowing);
+        self.report_change_by_others(stored)?;
+        let patch = desired.with_parsed(|desired| {
+            compare::merge_patch_to_desired(stored, desired, owner, !removes, narrowing)
+        })?;
         let answer = self.client.merge_patch(&self.target.path(), FIELD_MANAGER, patch).await?;
+        let answer = parse_json(&answer)?;
         // Another controller or an admission plugin may have changed it on the way.
-        let still = differences(parse_json(&answer)?.root(), desired, owner, narrowing);
+        let still = desired.with_parsed(|desired| differences(answer.root(), desired, owner, narrowing))?;
         if !still.is_empty() {
-            let message =
-                format!("the change was accepted, but these fields still differ: {}", still.join(", "));
+            let fields = compare::joined(&still);
+            let message = format!("the change was accepted, but these fields still differ: {fields}");
             return Err(ApiError::Status { code: 200, message });
         }
-        self.count_and_log_write("webhook configuration updated", &wrong);
-        Ok(StoredConfigState::by_ca_bundle_presence(parse_json(&answer)?.root()))
+        let fields = wrong.iter().map(Difference::to_string).chain(unneeded).collect::<Vec<_>>().join(", ");
+        self.count_and_log_write("webhook configuration updated", fields);
+        state_of(answer.root())
     }
 
     /// Counts and logs a write.
-    fn count_and_log_write(&self, what: &str, fields: &[String]) {
-        let (resource, name, fields) = (self.target.resource, &self.target.name, fields.join(", "));
+    fn count_and_log_write(&self, what: &str, fields: String) {
+        let WebhookConfigRef { resource, name } = &self.target;
         self.status.update(|state| state.done += 1);
         tracing::info!(resource, name, fields, "{what}");
     }
@@ -358,11 +343,10 @@ impl Registrar {
     async fn watch_for_drift(
         &mut self,
         mut lines: WatchLines,
-        mut desired: String,
+        mut desired: DesiredConfig,
         owner: Option<OwnerClusterRole>,
     ) -> Result<ReconcileEnd, ApiError> {
         let mut last_event = Instant::now();
-        let mut stored = merged_ca_bundle_pem(parse_json(&desired)?.root());
         loop {
             let next = timeout(self.timing.check_interval, lines.next_event_rejecting_too_long());
             let Some(next) = run_until_revision_changes(&mut self.registration.revision, next).await else {
@@ -376,27 +360,23 @@ impl Registrar {
                     match event.root().get("type").str() {
                         "BOOKMARK" => {}
                         "ADDED" | "MODIFIED" => {
-                            stored = merged_ca_bundle_pem(object);
-                            desired = self.desired_with_bundle(&stored)?;
-                            let wrong = differences(
-                                object,
-                                parse_json(&desired)?.root(),
-                                owner.as_ref(),
-                                self.narrowing_permission(),
-                            );
+                            desired = self.desired_keeping_cas_of(object)?;
+                            self.note_unneeded_entries(object, &desired)?;
+                            let narrowing = self.narrowing_permission();
+                            let (wrong, by, state) = desired.with_parsed(|desired| {
+                                let wrong = differences(object, desired, owner.as_ref(), narrowing);
+                                let by = rivals::changed_by(object, desired, &wrong);
+                                (wrong, by, StoredConfigState::of(object, desired))
+                            })?;
                             if !wrong.is_empty() {
+                                self.is_registered = false;
                                 self.status.update(|state| {
                                     (state.ok, state.reverts) = (false, state.reverts + 1);
-                                    state.message = format!("changed: {}", wrong.join(", "));
+                                    state.message = format!("changed: {}", compare::joined(&wrong));
                                 });
-                                let rival = rivals::other_server_address(
-                                    object,
-                                    parse_json(&desired)?.root(),
-                                    &wrong,
-                                );
-                                return Ok(ReconcileEnd::Drifted(rival));
+                                return Ok(ReconcileEnd::Drifted(by));
                             }
-                            if any_tollgate_entry_lacks_ca_bundle(object) == self.status.get().ok {
+                            if self.applied.as_ref().is_some_and(|applied| applied.state != state) {
                                 return Ok(ReconcileEnd::DesiredChanged);
                             }
                         }
@@ -415,14 +395,15 @@ impl Registrar {
                 }
                 Err(_) => {}
             }
-            // Entries that are not needed can be removed now.
-            if self.applied.as_ref().is_some_and(|applied| !applied.narrowed)
-                && (self.registration.may_narrow)()
-            {
+            // Entries that are not needed can be removed now, or made to fail open.
+            let is_narrowing_due = self.applied.as_ref().is_some_and(|applied| !applied.narrowed)
+                || self.is_removal_of_unneeded_due();
+            if is_narrowing_due && (self.registration.may_narrow)() {
                 return Ok(ReconcileEnd::DesiredChanged);
             }
             // The certificates may have been renewed meanwhile, or the owner replaced.
-            if self.desired_with_bundle(&stored)? != desired || self.fetch_owner().await? != owner {
+            if self.desired_with_bundle(&self.known_bundle)? != desired || self.fetch_owner().await? != owner
+            {
                 return Ok(ReconcileEnd::Recheck);
             }
         }
@@ -445,7 +426,36 @@ impl Registrar {
         }
     }
 
-    fn desired_with_bundle(&self, bundle: &str) -> Result<String, ApiError> {
+    /// The desired configuration with the CAs of other replicas that are stored, or were before all entries were
+    /// removed.
+    fn desired_keeping_cas_of(&mut self, stored: Value<'_>) -> Result<DesiredConfig, ApiError> {
+        let bundle = merged_ca_bundle_pem(stored);
+        if !bundle.is_empty() {
+            self.known_bundle = bundle;
+        }
+        self.desired_with_bundle(&self.known_bundle)
+    }
+
+    /// The CAs of this process, PEM; empty if another controller injects them.
+    fn own_bundle(&self) -> Result<String, ApiError> {
+        self.desired_with_bundle("")?.with_parsed(|desired| compare::bundle_pem(desired.client_config))
+    }
+
+    /// Notes since when entries are stored that are not desired.
+    fn note_unneeded_entries(&mut self, stored: Value<'_>, desired: &DesiredConfig) -> Result<(), ApiError> {
+        let are_stored = desired
+            .with_parsed(|desired| undesired_tollgate_entries(stored, desired.manifest).next().is_some())?;
+        let since = self.unneeded_since.unwrap_or_else(Instant::now);
+        self.unneeded_since = are_stored.then_some(since);
+        Ok(())
+    }
+
+    /// True if entries that are not needed were stored for so long that no other replica seems to need them either.
+    fn is_removal_of_unneeded_due(&self) -> bool {
+        self.unneeded_since.is_some_and(|since| since.elapsed() >= self.removal_delay)
+    }
+
+    fn desired_with_bundle(&self, bundle: &str) -> Result<DesiredConfig, ApiError> {
         (self.registration.desired)(bundle).map_err(|error| ApiError::Unreachable(format!("{error:#}")))
     }
 }
@@ -474,27 +484,4 @@ async fn run_until_revision_changes<T>(
 
 fn parse_json(text: &str) -> Result<doc::Doc<'_>, ApiError> {
     doc::parse(text).map_err(|_error| ApiError::not_json())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::LastApplied;
-    use tollgate_document::doc;
-
-    /// Only another program's change may be reported as one: the own change from Fail to Ignore after the delay is none.
-    #[test]
-    fn an_entry_that_still_fails_closed_was_changed_by_nobody() {
-        let manifest = |policy: &str| {
-            format!(r#"{{"webhooks":[{{"name":"a.tollgate.dev","failurePolicy":"{policy}"}}]}}"#)
-        };
-        let changed = |narrowed: bool, desired: &str, stored: &str| {
-            let applied =
-                LastApplied { revision: 1, desired: manifest(desired), owner: None, exists: true, narrowed };
-            let stored = manifest(stored);
-            applied.fields_changed_in(doc::parse(&stored).expect("JSON").root()).expect("JSON")
-        };
-        assert_eq!(changed(false, "Ignore", "Fail"), [""; 0]);
-        assert_eq!(changed(true, "Ignore", "Fail"), ["a.tollgate.dev: failurePolicy"]);
-        assert_eq!(changed(false, "Fail", "Ignore"), ["a.tollgate.dev: failurePolicy"]);
-    }
 }

@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 use crate::cli::clock;
 use crate::cli::manifests;
-use crate::cluster::{DesiredConfigForCaBundleFn, LeaseHandle, SharedRegistrationStatus};
+use crate::cluster::{DesiredConfig, DesiredConfigForCaBundleFn, LeaseHandle, SharedRegistrationStatus};
 use crate::registration::{OptionalApi, WebhookDestination, WebhookEntries};
 use crate::server::{ReloadHooks, SelfSignedCerts};
-use tollgate_document::source;
+use tollgate_document::{doc, source};
 use tollgate_engine::engine::Engine;
 
 /// The source of the CA bundle in the webhook configurations.
@@ -217,7 +217,7 @@ impl WebhookConfigurationId {
         }
     }
 
-    /// Returns a function that renders the desired configuration as JSON, given the registered CA bundle.
+    /// Returns a function that renders the desired configuration, given the registered CA bundle.
     pub(super) fn manifest_fn(
         self,
         here: WebhookDestination,
@@ -226,19 +226,39 @@ impl WebhookConfigurationId {
     ) -> DesiredConfigForCaBundleFn {
         Arc::new(move |in_use| {
             let bundle = ca_source.ca_bundle_to_register(in_use)?.map(|bundle| STANDARD.encode(bundle));
-            let bundle = bundle.as_deref();
-            let text = match self {
-                WebhookConfigurationId::Base(index) => {
-                    here.base_configurations(&desired.entries(), bundle).into_iter().nth(index)
-                }
-                WebhookConfigurationId::Other(api, index) => {
-                    here.optional_configurations(api, &desired.entries(), bundle).into_iter().nth(index)
-                }
-            };
-            let text = text.with_context(|| format!("{} has no manifest", self.metrics_label()))?;
-            let mut documents = source::documents(&text);
-            let document = documents.next().and_then(Result::ok).context("the manifest is not valid YAML")?;
-            Ok(document.doc.root().to_json())
+            let render = |entries: &WebhookEntries| self.manifest(&here, entries, bundle.as_deref());
+            let some_entries = render(&WebhookEntries::of_static_manifests())?;
+            Ok(DesiredConfig {
+                manifest: render(&desired.entries())?,
+                client_config: client_config(&some_entries)?,
+            })
         })
     }
+
+    /// Returns the configuration with these entries as JSON.
+    fn manifest(
+        self,
+        here: &WebhookDestination,
+        entries: &WebhookEntries,
+        bundle: Option<&str>,
+    ) -> anyhow::Result<String> {
+        let text = match self {
+            WebhookConfigurationId::Base(index) => {
+                here.base_configurations(entries, bundle).into_iter().nth(index)
+            }
+            WebhookConfigurationId::Other(api, index) => {
+                here.optional_configurations(api, entries, bundle).into_iter().nth(index)
+            }
+        };
+        let text = text.with_context(|| format!("{} has no manifest", self.metrics_label()))?;
+        let mut documents = source::documents(&text);
+        let document = documents.next().and_then(Result::ok).context("the manifest is not valid YAML")?;
+        Ok(document.doc.root().to_json())
+    }
+}
+
+/// Returns the `clientConfig` of the entries of a configuration, which all have the same.
+fn client_config(manifest: &str) -> anyhow::Result<String> {
+    let manifest = doc::parse(manifest).map_err(|error| anyhow::anyhow!(error.detail))?;
+    Ok(manifest.root().get("webhooks").item(0).get("clientConfig").to_json())
 }

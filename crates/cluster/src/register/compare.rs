@@ -4,7 +4,7 @@
 //! or a rule that another program added narrows the registration, so it is not enough that all desired values are
 //! present. Entries of others, and fields that this version does not know, are kept.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,6 +13,9 @@ use tollgate_document::doc::{Value, ValueKind};
 
 /// Suffix by which entries of Tollgate in a webhook configuration are recognized.
 const WEBHOOK_NAME_SUFFIX: &str = ".tollgate.dev";
+
+/// The last line of a certificate in PEM.
+const CERTIFICATE_END: &str = "-----END CERTIFICATE-----";
 
 /// The ClusterRole that owns the webhook configurations, so that they are garbage-collected with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,77 +53,143 @@ const COMPARED_FIELDS: [&str; 10] = [
     "matchConditions",
 ];
 
+/// A configuration as it should be.
+#[derive(Clone, Copy)]
+pub(super) struct Desired<'d> {
+    pub(super) manifest: Value<'d>,
+    /// The `clientConfig` of this server. Entries that only other replicas need have it as well: the API server must be
+    /// able to call every replica for them.
+    pub(super) client_config: Value<'d>,
+}
+
+/// A field in which the stored configuration is not as desired.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Difference {
+    /// Name of the entry; empty for a field of the configuration itself.
+    pub(super) entry: String,
+    pub(super) field: DifferentField,
+}
+
+/// What differs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum DifferentField {
+    /// The whole entry: it is not stored.
+    Entry,
+    /// The CAs that the API server trusts.
+    CaBundle,
+    /// Any other field, by its path.
+    Other(&'static str),
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = match self.field {
+            DifferentField::Entry => "missing",
+            DifferentField::CaBundle => "clientConfig.caBundle",
+            DifferentField::Other(path) => path,
+        };
+        if self.entry.is_empty() { f.write_str(field) } else { write!(f, "{}: {field}", self.entry) }
+    }
+}
+
+/// The differences as one text.
+pub(super) fn joined(differences: &[Difference]) -> String {
+    differences.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// The desired entries that are not stored. Each of them is also one of the [`differences`].
-pub(super) fn missing_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
+fn missing_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
     let desired = desired.get("webhooks").items();
     desired.filter(move |webhook| find_entry(stored, webhook.get("name").str()).is_none())
 }
 
-/// The differences between the stored and the desired configuration, as `entry: field`.
+/// The differences between the stored and the desired configuration.
 pub(super) fn differences(
     stored: Value<'_>,
-    desired: Value<'_>,
+    desired: Desired<'_>,
     owner: Option<&OwnerClusterRole>,
     narrowing: NarrowingPermission,
-) -> Vec<String> {
+) -> Vec<Difference> {
+    let Desired { manifest, client_config } = desired;
     let mut found = Vec::new();
-    for webhook in desired.get("webhooks").items() {
+    let difference = |entry: &str, field| Difference { entry: entry.to_owned(), field };
+    for webhook in manifest.get("webhooks").items() {
         let name = webhook.get("name").str();
         let Some(stored) = find_entry(stored, name) else {
-            found.push(format!("{name}: missing"));
+            found.push(difference(name, DifferentField::Entry));
             continue;
         };
-        found.extend(address_differences(name, stored, webhook));
+        found.extend(address_differences(name, stored, webhook.get("clientConfig")));
         let must_stay_fail_closed = narrowing.must_stay_fail_closed(stored, webhook);
         let is_kept = |field: &str| field == "failurePolicy" && must_stay_fail_closed;
         let is_different = |field: &&str| {
             !are_equal_with_absent_as_empty(webhook.get(field), stored.get(field)) && !is_kept(field)
         };
         let fields = COMPARED_FIELDS.into_iter().filter(is_different);
-        found.extend(fields.map(|field| format!("{name}: {field}")));
+        found.extend(fields.map(|field| difference(name, DifferentField::Other(field))));
     }
     // An entry of Tollgate that is not desired may belong to another replica; the API server must still be able to call
     // it.
-    let first = desired.get("webhooks").item(0);
-    for stored in undesired_tollgate_entries(stored, desired).filter(|_| first.exists()) {
-        found.extend(address_differences(stored.get("name").str(), stored, first));
+    for stored in undesired_tollgate_entries(stored, manifest) {
+        found.extend(address_differences(stored.get("name").str(), stored, client_config));
     }
     // The command that removes all configurations in an emergency selects them by label.
     let labels = stored.get("metadata").get("labels");
     let is_missing = |(name, value): (Value<'_>, Value<'_>)| labels.get(name.text()).str() != value.str();
-    if desired.get("metadata").get("labels").members().any(is_missing) {
-        found.push("metadata.labels".to_owned());
+    if manifest.get("metadata").get("labels").members().any(is_missing) {
+        found.push(difference("", DifferentField::Other("metadata.labels")));
     }
     if let Some(owner) = owner
         && !owner_references(stored).any(|reference| {
             refers_to_owner_by_name(reference, owner) && reference.get("uid").str() == owner.uid
         })
     {
-        found.push("metadata.ownerReferences".to_owned());
+        found.push(difference("", DifferentField::Other("metadata.ownerReferences")));
     }
     found
 }
 
-/// The differences in the address that the API server calls and in the CA that it trusts there.
-fn address_differences(name: &str, stored: Value<'_>, desired: Value<'_>) -> Vec<String> {
-    let (stored, desired) = (stored.get("clientConfig"), desired.get("clientConfig"));
-    let is_compared = |field: &&str| *field != "caBundle" || desired.get(field).exists();
-    let fields = ["url", "service", "caBundle"].into_iter().filter(is_compared);
-    let different =
-        fields.filter(|field| !are_equal_with_absent_as_empty(desired.get(field), stored.get(field)));
-    different.map(|field| format!("{name}: clientConfig.{field}")).collect()
+/// The differences of an entry in the address that the API server calls and in the CA that it trusts there.
+fn address_differences(name: &str, stored: Value<'_>, client_config: Value<'_>) -> Vec<Difference> {
+    let stored = stored.get("clientConfig");
+    let is_equal = |field| are_equal_with_absent_as_empty(client_config.get(field), stored.get(field));
+    let addresses = [("url", "clientConfig.url"), ("service", "clientConfig.service")].into_iter();
+    let mut different: Vec<DifferentField> = addresses
+        .filter(|(field, _)| !is_equal(field))
+        .map(|(_, path)| DifferentField::Other(path))
+        .collect();
+    if client_config.get("caBundle").exists() && !is_equal("caBundle") {
+        different.push(DifferentField::CaBundle);
+    }
+    different.into_iter().map(|field| Difference { entry: name.to_owned(), field }).collect()
+}
+
+/// The fields in which the stored configuration is not the one that this process wrote last, because something changed
+/// them since. Entries and CAs that other replicas added are no such change; `own_bundle` has the CAs of this process.
+pub(super) fn changes_since(
+    stored: Value<'_>,
+    applied: Desired<'_>,
+    own_bundle: &str,
+    owner: Option<&OwnerClusterRole>,
+    narrowing: NarrowingPermission,
+) -> Vec<Difference> {
+    let mut changed = differences(stored, applied, owner, narrowing);
+    changed.retain(|Difference { entry, field }| {
+        let is_known = entry.is_empty() || find_entry(applied.manifest, entry).is_some();
+        let lacks_own_ca = || !has_all_certificates(find_entry(stored, entry), own_bundle);
+        is_known && (*field != DifferentField::CaBundle || lacks_own_ca())
+    });
+    changed
 }
 
 /// The address of an entry of Tollgate that is not the desired one; `None` if there is none. Another server uses the
 /// name.
-pub(super) fn undesired_address(stored: Value<'_>, desired: Value<'_>) -> Option<String> {
-    let own = desired.get("webhooks").item(0).get("clientConfig");
+pub(super) fn undesired_address(stored: Value<'_>, client_config: Value<'_>) -> Option<String> {
     let mut entries = stored.get("webhooks").items();
     entries.find_map(|webhook| {
         let config = webhook.get("clientConfig");
         let is_other = webhook.get("name").str().ends_with(WEBHOOK_NAME_SUFFIX)
-            && own.exists()
-            && webhook_address(config) != webhook_address(own);
+            && webhook_address(config) != webhook_address(client_config);
         // It gets into a log and a response: whoever wrote it decides about its characters.
         is_other.then(|| webhook_address(config).chars().filter(char::is_ascii_graphic).take(300).collect())
     })
@@ -136,26 +205,24 @@ fn webhook_address(config: Value<'_>) -> String {
     url.get(..end.unwrap_or(url.len())).unwrap_or(url).to_owned()
 }
 
-/// True if a stored entry of Tollgate is not desired.
-pub(super) fn has_undesired_tollgate_entries(stored: Value<'_>, desired: Value<'_>) -> bool {
-    undesired_tollgate_entries(stored, desired).next().is_some()
+/// The stored entries of Tollgate that are not desired.
+pub(super) fn undesired_tollgate_entries<'d>(
+    stored: Value<'d>,
+    desired: Value<'d>,
+) -> impl Iterator<Item = Value<'d>> {
+    tollgate_entries(stored).filter(move |webhook| find_entry(desired, webhook.get("name").str()).is_none())
 }
 
-/// The stored entries of Tollgate that are not desired.
-fn undesired_tollgate_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
-    stored.get("webhooks").items().filter(move |webhook| {
-        let name = webhook.get("name").str();
-        name.ends_with(WEBHOOK_NAME_SUFFIX) && find_entry(desired, name).is_none()
-    })
+/// The entries of Tollgate.
+pub(super) fn tollgate_entries(configuration: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    let entries = configuration.get("webhooks").items();
+    entries.filter(|webhook| webhook.get("name").str().ends_with(WEBHOOK_NAME_SUFFIX))
 }
 
 /// True if an entry of Tollgate has no caBundle, so that the API server trusts only its own roots there.
 pub(super) fn any_tollgate_entry_lacks_ca_bundle(stored: Value<'_>) -> bool {
-    let ours = stored
-        .get("webhooks")
-        .items()
-        .filter(|webhook| webhook.get("name").str().ends_with(WEBHOOK_NAME_SUFFIX));
-    let mut bundles = ours.map(|webhook| webhook.get("clientConfig").get("caBundle").str());
+    let mut bundles =
+        tollgate_entries(stored).map(|webhook| webhook.get("clientConfig").get("caBundle").str());
     bundles.any(str::is_empty)
 }
 
@@ -171,31 +238,34 @@ pub(super) fn manifest_to_create(desired: Value<'_>, owner: Option<&OwnerCluster
 /// of others keep their position. It applies only to the resourceVersion that was compared.
 pub(super) fn merge_patch_to_desired(
     stored: Value<'_>,
-    desired: Value<'_>,
+    desired: Desired<'_>,
     owner: Option<&OwnerClusterRole>,
     keep_leftovers: bool,
     narrowing: NarrowingPermission,
 ) -> String {
+    let Desired { manifest: desired, client_config } = desired;
     let mut webhooks: Vec<String> = Vec::new();
-    let first = desired.get("webhooks").item(0);
     let sibling = tollgate_entry_with_bundle(stored).unwrap_or(Value::absent());
     for stored in stored.get("webhooks").items() {
         let name = stored.get("name").str();
         match find_entry(desired, name) {
             Some(webhook) if narrowing.must_stay_fail_closed(stored, webhook) => {
                 let fields = [
-                    ("clientConfig", &*client_config_keeping_stored_bundle(webhook, stored)),
+                    (
+                        "clientConfig",
+                        &*client_config_keeping_stored_bundle(webhook.get("clientConfig"), stored),
+                    ),
                     ("failurePolicy", "\"Fail\""),
                 ];
                 webhooks.push(with_members(webhook, &fields));
             }
             Some(webhook) => webhooks.push(entry_with_stored_bundle_if_missing(webhook, stored)),
             None if name.ends_with(WEBHOOK_NAME_SUFFIX) && !keep_leftovers => {}
-            None if name.ends_with(WEBHOOK_NAME_SUFFIX) && first.exists() => {
+            None if name.ends_with(WEBHOOK_NAME_SUFFIX) => {
                 webhooks.push(with_member(
                     stored,
                     "clientConfig",
-                    &client_config_keeping_stored_bundle(first, stored),
+                    &client_config_keeping_stored_bundle(client_config, stored),
                 ));
             }
             None => webhooks.push(stored.to_json()),
@@ -231,8 +301,23 @@ pub(super) fn merged_ca_bundle_pem(configuration: Value<'_>) -> String {
             texts.push(bundle);
         }
     }
-    let decoded = texts.iter().filter_map(|text| STANDARD.decode(text).ok());
-    decoded.filter_map(|bytes| String::from_utf8(bytes).ok()).collect()
+    texts.into_iter().map(decode_bundle).collect()
+}
+
+/// A `caBundle` as PEM; empty if it is none.
+fn decode_bundle(text: &str) -> String {
+    STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+/// The CA certificates of a clientConfig, PEM.
+pub(super) fn bundle_pem(client_config: Value<'_>) -> String {
+    decode_bundle(client_config.get("caBundle").str())
+}
+
+/// True if an entry trusts all these certificates, PEM.
+fn has_all_certificates(webhook: Option<Value<'_>>, certificates: &str) -> bool {
+    let bundle = webhook.map(|webhook| bundle_pem(webhook.get("clientConfig"))).unwrap_or_default();
+    certificates.split_inclusive(CERTIFICATE_END).all(|certificate| bundle.contains(certificate.trim()))
 }
 
 /// The entry of that name in a webhook configuration.
@@ -260,12 +345,13 @@ fn owner_reference(owner: &OwnerClusterRole) -> String {
 
 /// A desired entry as JSON, with the stored caBundle if it has none itself: another controller injects it.
 fn entry_with_stored_bundle_if_missing(desired: Value<'_>, stored: Value<'_>) -> String {
-    with_member(desired, "clientConfig", &client_config_keeping_stored_bundle(desired, stored))
+    let config = client_config_keeping_stored_bundle(desired.get("clientConfig"), stored);
+    with_member(desired, "clientConfig", &config)
 }
 
 /// The desired clientConfig as JSON, with the stored caBundle if it has none itself.
-fn client_config_keeping_stored_bundle(desired: Value<'_>, stored: Value<'_>) -> String {
-    let (client, bundle) = (desired.get("clientConfig"), stored.get("clientConfig").get("caBundle"));
+fn client_config_keeping_stored_bundle(client: Value<'_>, stored: Value<'_>) -> String {
+    let bundle = stored.get("clientConfig").get("caBundle");
     if client.get("caBundle").exists() || !bundle.exists() {
         return client.to_json();
     }
@@ -274,10 +360,7 @@ fn client_config_keeping_stored_bundle(desired: Value<'_>, stored: Value<'_>) ->
 
 /// The first stored entry that belongs to Tollgate and has a caBundle.
 fn tollgate_entry_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
-    stored.get("webhooks").items().find(|webhook| {
-        let bundle = webhook.get("clientConfig").get("caBundle");
-        webhook.get("name").str().ends_with(WEBHOOK_NAME_SUFFIX) && !bundle.str().is_empty()
-    })
+    tollgate_entries(stored).find(|webhook| !webhook.get("clientConfig").get("caBundle").str().is_empty())
 }
 
 /// The object as JSON, with one member added or replaced; `value` is JSON.
@@ -331,149 +414,4 @@ fn are_equal_with_absent_as_empty(one: Value<'_>, other: Value<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{
-        NarrowingPermission, OwnerClusterRole, any_tollgate_entry_lacks_ca_bundle, differences,
-        has_undesired_tollgate_entries, merge_patch_to_desired, merged_ca_bundle_pem,
-    };
-    use tollgate_document::doc;
-
-    const WANTED: &str = r#"{"metadata":{"name":"t"},"webhooks":[{"name":"a.tollgate.dev","clientConfig":{"url":"u"},
-        "rules":[{"resources":["x","y"]}],"matchConditions":[{"name":"c","expression":"true"}]}]}"#;
-
-    fn told(stored: &str) -> Vec<String> {
-        differences(
-            doc::parse(stored).unwrap().root(),
-            doc::parse(WANTED).unwrap().root(),
-            None,
-            NarrowingPermission::Allowed,
-        )
-    }
-
-    /// A stored entry like the wanted one, with its last member given.
-    fn stored(rest: &str) -> String {
-        format!(
-            r#"{{"webhooks":[{{"name":"b.example.com","clientConfig":{{}}}},{{"matchPolicy":null,"objectSelector":{{}},
-               "rules":[{{"resources":["x","y"]}}],"clientConfig":{{"url":"u","caBundle":"QQ=="}},"name":"a.tollgate.dev",{rest}}}]}}"#
-        )
-    }
-
-    #[test]
-    fn whatever_narrows_an_entry_is_a_difference() {
-        let conditions = r#""matchConditions":[{"expression":"true","name":"c"}]"#;
-        assert_eq!(told(&stored(conditions)), [""; 0]);
-        let more =
-            r#""matchConditions":[{"name":"c","expression":"true"},{"name":"d","expression":"false"}]"#;
-        assert_eq!(told(&stored(more)), ["a.tollgate.dev: matchConditions"]);
-        for (field, value) in [
-            ("objectSelector", r#"{"matchLabels":{"a":"b"}}"#),
-            ("namespaceSelector", r#"{"matchLabels":{"a":"b"}}"#),
-            ("failurePolicy", r#""Ignore""#),
-            ("timeoutSeconds", "1"),
-            ("matchPolicy", r#""Exact""#),
-        ] {
-            let stored = stored(conditions).replace(r#""matchPolicy":null,"objectSelector":{},"#, "");
-            let narrowed = stored.replace(r#""rules":"#, &format!(r#""{field}":{value},"rules":"#));
-            assert_eq!(told(&narrowed), [format!("a.tollgate.dev: {field}")]);
-        }
-        assert_eq!(told(&stored(conditions).replace(r#","y""#, "")), ["a.tollgate.dev: rules"]);
-        assert_eq!(told(r#"{"webhooks":[]}"#), ["a.tollgate.dev: missing"]);
-        let by_service = stored(conditions).replace(r#""url":"u""#, r#""url":"u","service":{"name":"s"}"#);
-        assert_eq!(told(&by_service), ["a.tollgate.dev: clientConfig.service"]);
-    }
-
-    #[test]
-    fn a_patch_replaces_our_entries_and_keeps_those_of_others() {
-        let stored = r#"{"metadata":{"resourceVersion":"7","ownerReferences":[{"kind":"ClusterRole","name":"r","uid":"old"},
-            {"kind":"X","name":"x","uid":"1"}]},"webhooks":[{"name":"b.example.com"},
-            {"name":"a.tollgate.dev","clientConfig":{"service":{},"caBundle":"QQ=="}},{"name":"old.tollgate.dev"}]}"#;
-        let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
-        let owner = OwnerClusterRole { name: "r".to_owned(), uid: "new".to_owned() };
-        let written = merge_patch_to_desired(
-            stored.root(),
-            desired.root(),
-            Some(&owner),
-            false,
-            NarrowingPermission::Allowed,
-        );
-        let after = doc::parse(&written).unwrap();
-        let names: Vec<&str> =
-            after.root().get("webhooks").items().map(|webhook| webhook.get("name").str()).collect();
-        assert_eq!(names, ["b.example.com", "a.tollgate.dev"]);
-        assert_eq!(
-            differences(after.root(), desired.root(), Some(&owner), NarrowingPermission::Allowed),
-            [""; 0]
-        );
-        let client = after.root().get("webhooks").item(1).get("clientConfig");
-        assert_eq!((client.get("caBundle").str(), client.get("service").exists()), ("QQ==", false));
-        assert_eq!(after.root().get("metadata").get("resourceVersion").str(), "7");
-        assert_eq!(after.root().get("metadata").get("ownerReferences").len(), 2);
-        assert!(
-            has_undesired_tollgate_entries(stored.root(), desired.root())
-                && !has_undesired_tollgate_entries(after.root(), desired.root())
-        );
-        // What another replica needs stays, and can be called.
-        let kept =
-            merge_patch_to_desired(stored.root(), desired.root(), None, true, NarrowingPermission::Allowed);
-        let kept = doc::parse(&kept).unwrap();
-        let old = kept.root().get("webhooks").item(2);
-        assert_eq!(
-            (old.get("name").str(), old.get("clientConfig").get("url").str()),
-            ("old.tollgate.dev", "u")
-        );
-        assert!(
-            differences(stored.root(), desired.root(), None, NarrowingPermission::Allowed)
-                .contains(&"old.tollgate.dev: clientConfig.url".to_owned())
-        );
-    }
-
-    #[test]
-    fn an_entry_that_fails_closed_stays_so_unless_narrowing_is_allowed() {
-        let stored = WANTED.replace("\"rules\"", "\"failurePolicy\":\"Fail\",\"rules\"");
-        let open = WANTED.replace("\"rules\"", "\"failurePolicy\":\"Ignore\",\"rules\"");
-        let (stored, open) = (doc::parse(&stored).unwrap(), doc::parse(&open).unwrap());
-        let (stored, open) = (stored.root(), open.root());
-        assert_eq!(
-            differences(stored, open, None, NarrowingPermission::Allowed),
-            ["a.tollgate.dev: failurePolicy"]
-        );
-        assert_eq!(differences(stored, open, None, NarrowingPermission::Forbidden), [""; 0]);
-        assert_eq!(
-            differences(open, stored, None, NarrowingPermission::Forbidden),
-            ["a.tollgate.dev: failurePolicy"]
-        );
-        for (narrowing, expected) in
-            [(NarrowingPermission::Allowed, "Ignore"), (NarrowingPermission::Forbidden, "Fail")]
-        {
-            let written = merge_patch_to_desired(stored, open, None, true, narrowing);
-            let after = doc::parse(&written).unwrap();
-            let webhook = after.root().get("webhooks").item(0);
-            assert_eq!(webhook.get("failurePolicy").str(), expected);
-            assert_eq!(webhook.get("clientConfig").get("url").str(), "u");
-        }
-    }
-
-    #[test]
-    fn a_new_entry_gets_the_bundle_that_somebody_injected() {
-        let stored = r#"{"metadata":{"resourceVersion":"7"},"webhooks":[{"name":"b.tollgate.dev","clientConfig":{"url":"u","caBundle":"QQ=="}}]}"#;
-        let (stored, desired) = (doc::parse(stored).unwrap(), doc::parse(WANTED).unwrap());
-        let written =
-            merge_patch_to_desired(stored.root(), desired.root(), None, true, NarrowingPermission::Allowed);
-        let after = doc::parse(&written).unwrap();
-        assert_eq!(after.root().get("webhooks").item(1).get("clientConfig").get("caBundle").str(), "QQ==");
-        assert!(
-            any_tollgate_entry_lacks_ca_bundle(desired.root())
-                && !any_tollgate_entry_lacks_ca_bundle(after.root())
-        );
-    }
-
-    #[test]
-    fn the_bundles_of_all_webhooks_are_read() {
-        let stored = doc::parse(
-            r#"{"webhooks":[{"clientConfig":{"caBundle":"QQ=="}},{"clientConfig":{"caBundle":"QQ=="}},
-                {"clientConfig":{"caBundle":"Qg=="}},{"clientConfig":{}},{"clientConfig":{"caBundle":"?"}}]}"#,
-        )
-        .unwrap();
-        assert_eq!(merged_ca_bundle_pem(stored.root()), "AB");
-    }
-}
+mod tests;

@@ -2,9 +2,56 @@
 
 use std::time::Duration;
 
+use super::applied::StoredConfigState;
+use super::compare::joined;
+use super::rivals::last_manager_if_other;
 use super::{ApiError, Registrar, WebhookConfigRef};
+use tollgate_document::doc::Value;
 
 impl Registrar {
+    /// Reports that the configuration is as desired.
+    pub(super) fn report_state(&self, state: StoredConfigState, registered_revision: u64) {
+        let WebhookConfigRef { resource, name } = &self.target;
+        let place = format!("registered as {resource}/{name}");
+        let message = match state {
+            StoredConfigState::UpToDate => place,
+            StoredConfigState::WithUnneededEntries => {
+                format!("{place}, with entries that this server does not need")
+            }
+            StoredConfigState::NoCaBundle => {
+                format!("{place} without a caBundle; waiting for one to be injected")
+            }
+            StoredConfigState::NotNeeded => "not registered: no policy needs it".to_owned(),
+        };
+        self.status.update(|status| {
+            (status.ok, status.settled, status.revision) =
+                (state != StoredConfigState::NoCaBundle, true, registered_revision);
+            status.message = message;
+        });
+    }
+
+    /// Reports that something changed the configuration since this process registered it, if so.
+    pub(super) fn report_change_by_others(&self, stored: Value<'_>) -> Result<(), ApiError> {
+        let Some(applied) = &self.applied else { return Ok(()) };
+        let changed = applied.fields_changed_in(stored)?;
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let (resource, name, fields) = (self.target.resource, &self.target.name, joined(&changed));
+        let manager = last_manager_if_other(stored);
+        // A manager that only removed something is not listed, and another Tollgate has the same name.
+        let by = if manager.is_empty() { "not known, or another Tollgate" } else { manager.as_str() };
+        tracing::warn!(resource, name, by, fields, "webhook configuration changed; reverting");
+        // It is normal that replicas reload their policies at different times.
+        if !manager.is_empty() {
+            self.status.update(|state| {
+                state.ok = false;
+                state.message = format!("changed by {by} ({fields}); reverting");
+            });
+        }
+        Ok(())
+    }
+
     pub(super) fn report_other_server(&self, rival: &str, delay: Duration) {
         let WebhookConfigRef { resource, name } = &self.target;
         let seconds = delay.as_secs_f32();
@@ -30,11 +77,16 @@ impl Registrar {
             403 => "; apply the ClusterRole of manifests/overlays/self-managed",
             _ => "",
         };
-        tracing::warn!(resource, name, "cannot register the webhook configuration; retrying: {error}{hint}");
+        let (log, message) = if self.is_registered {
+            ("cannot check the webhook configuration", "cannot check the registration")
+        } else {
+            ("cannot register the webhook configuration", "not registered")
+        };
+        tracing::warn!(resource, name, "{log}; retrying: {error}{hint}");
         self.status.update(|state| {
             state.ok = false;
             state.failed += 1;
-            state.message = format!("not registered: {error}{hint}");
+            state.message = format!("{message}: {error}{hint}");
         });
     }
 

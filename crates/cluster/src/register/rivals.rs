@@ -1,14 +1,15 @@
 //! Who changed a registration, and how soon that is reverted: pure.
 //!
 //! What a person or a controller changes is reverted at once, at most twice a second. What another server of Tollgate
-//! writes is reverted after a delay that doubles each time: two servers that disagree must not overload the API server.
+//! writes, or a replica that left out a CA, is reverted after a delay that doubles each time: servers that disagree must
+//! not overload the API server.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::FIELD_MANAGER;
-use super::compare::{missing_entries, undesired_address};
+use super::compare::{Desired, Difference, DifferentField, undesired_address};
 use tollgate_document::doc::Value;
 
 /// Minimum time between two reverts of changes by others.
@@ -28,7 +29,7 @@ pub(super) struct RevertBackoff {
 
 impl RevertBackoff {
     /// Returns how long to wait before a revert that is due at `now`; zero if there was none recently. With
-    /// `is_rival`, because another Tollgate server made the change, the delay doubles each time.
+    /// `is_rival`, because another Tollgate made the change, the delay doubles each time.
     pub(super) fn next_delay(&mut self, now: Instant, is_rival: bool) -> Duration {
         let since = self.last.map_or(REVERT_DELAY_RESET, |last| now.saturating_duration_since(last));
         self.period = match self.period {
@@ -43,19 +44,30 @@ impl RevertBackoff {
     }
 }
 
-/// The address of another Tollgate server that wrote the stored configuration; a text if it has the same address as
-/// this server; `None` if no other server did. Replicas of this server are not reported: they differ only in missing
-/// entries, because they reload policies at different times.
-pub(super) fn other_server_address(
-    stored: Value<'_>,
-    desired: Value<'_>,
-    wrong: &[String],
-) -> Option<String> {
-    undesired_address(stored, desired).or_else(|| {
-        let is_other = last_manager_if_other(stored).is_empty()
-            && wrong.len() > missing_entries(stored, desired).count();
-        is_other.then(|| "the same address, with other settings".to_owned())
-    })
+/// Who changed a stored configuration that this server then has to revert.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum ChangedBy {
+    /// Another Tollgate server, at this address; a text if it has the same address.
+    OtherServer(String),
+    /// Another replica of this server, which left out the CA of this one: the bundle is full.
+    Replica,
+    /// A person or a controller, or a replica that reloads its policies earlier or later.
+    AnotherProgram,
+}
+
+/// Who made these differences. Replicas of one server differ only in missing entries and in CAs.
+pub(super) fn changed_by(stored: Value<'_>, desired: Desired<'_>, wrong: &[Difference]) -> ChangedBy {
+    if let Some(address) = undesired_address(stored, desired.client_config) {
+        return ChangedBy::OtherServer(address);
+    }
+    let is_by_tollgate = last_manager_if_other(stored).is_empty();
+    if is_by_tollgate && wrong.iter().any(|wrong| matches!(wrong.field, DifferentField::Other(_))) {
+        ChangedBy::OtherServer("the same address, with other settings".to_owned())
+    } else if is_by_tollgate && wrong.iter().any(|wrong| wrong.field == DifferentField::CaBundle) {
+        ChangedBy::Replica
+    } else {
+        ChangedBy::AnotherProgram
+    }
 }
 
 /// The field manager that wrote to an object last; empty if that is this program or a replica, or is not known.
@@ -70,7 +82,38 @@ pub(super) fn last_manager_if_other(object: Value<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, Instant, REVERT_DELAY_RESET, RevertBackoff};
+    use super::{ChangedBy, Duration, Instant, REVERT_DELAY_RESET, RevertBackoff, changed_by};
+    use crate::register::compare::{Desired, NarrowingPermission, differences};
+    use tollgate_document::doc;
+
+    /// Replicas of one server are never taken for another server.
+    #[test]
+    fn another_server_is_told_from_a_replica() {
+        let object = |manager: &str, url: &str, bundle: &str, timeout: u8| {
+            format!(
+                r#"{{"metadata":{{"managedFields":[{{"manager":"{manager}","time":"2026-01-01T00:00:00Z"}}]}},
+                "webhooks":[{{"name":"a.tollgate.dev","clientConfig":{{"url":"{url}","caBundle":"{bundle}"}},"timeoutSeconds":{timeout}}}]}}"#
+            )
+        };
+        let here = object("tollgate", "https://a/validate", "QQ==", 3);
+        let manifest = doc::parse(&here).unwrap();
+        let client_config = manifest.root().get("webhooks").item(0).get("clientConfig");
+        let desired = Desired { manifest: manifest.root(), client_config };
+        let by = |stored: &str| {
+            let stored = doc::parse(stored).unwrap();
+            let wrong = differences(stored.root(), desired, None, NarrowingPermission::Allowed);
+            changed_by(stored.root(), desired, &wrong)
+        };
+        let other = |address: &str| ChangedBy::OtherServer(address.to_owned());
+        assert_eq!(by(&object("tollgate", "https://b/validate", "QQ==", 3)), other("https://b"));
+        assert_eq!(
+            by(&object("tollgate", "https://a/validate", "QQ==", 9)),
+            other("the same address, with other settings")
+        );
+        assert_eq!(by(&object("tollgate", "https://a/validate", "Qg==", 3)), ChangedBy::Replica);
+        assert_eq!(by(&object("kubectl-edit", "https://a/validate", "", 3)), ChangedBy::AnotherProgram);
+        assert_eq!(by(r#"{"webhooks":[]}"#), ChangedBy::AnotherProgram);
+    }
 
     #[test]
     fn two_servers_revert_each_other_less_and_less_often() {
