@@ -1,6 +1,7 @@
 //! When certificates are renewed, and that everybody can connect meanwhile.
 #![expect(clippy::disallowed_methods, reason = "a test writes what another process would")]
 
+use super::bundle::MAX_CAS;
 use super::{
     CA_LIFETIME_SECONDS, CA_OVERLAP_SECONDS, DAY_SECONDS, RenewalPlan, SERVER_LIFETIME_SECONDS,
     SelfSignedCerts, Validity, pem_sections, plan_renewal, signer_index, validity_of,
@@ -160,12 +161,36 @@ fn the_bundles_of_replicas_add_up_and_agree() {
     assert_eq!(first.merged_bundle(&format!("{server}nonsense\n{nonsense}"), NOW), one);
     let later = made(NOW + CA_LIFETIME_SECONDS + DAY_SECONDS);
     assert_eq!(later.merged_bundle(&two, NOW + CA_LIFETIME_SECONDS + DAY_SECONDS), later.ca_bundle());
-    // Restarts without a directory do not grow it forever, and the newest stay.
+}
+
+/// Crashes of one replica, which gets a new CA with each restart, must not lock out the others.
+#[test]
+fn a_replica_that_restarts_for_ever_pushes_no_live_one_out() {
+    const LIVE: usize = 5;
+    let made = |now: i64| SelfSignedCerts::load_or_create(None, vec!["localhost".to_owned()], now).unwrap();
+    let mut live: Vec<SelfSignedCerts> = (0..LIVE).map(|_| made(NOW)).collect();
     let mut held = String::new();
-    for restart in 0..12 {
-        held = made(NOW + restart).merged_bundle(&held, NOW);
+    for restart in 0..100 {
+        live[restart % 2] = made(NOW);
+        // The replicas write in any order until all are content.
+        let mut writes = 0;
+        while let Some(merged) = live
+            .iter()
+            .cycle()
+            .skip(restart)
+            .take(LIVE)
+            .map(|one| one.merged_bundle(&held, NOW))
+            .find(|merged| *merged != held)
+        {
+            held = merged;
+            writes += 1;
+            assert!(writes <= 2 * LIVE, "restart {restart}: they overwrite each other");
+        }
+        let certificates = pem_sections(&held);
+        assert!(certificates.len() <= MAX_CAS, "{}", certificates.len());
+        for one in &live {
+            assert!(certificates.contains(&one.ca_bundle()), "restart {restart}");
+        }
     }
-    assert_eq!(pem_sections(&held).len(), 9);
-    let newest = made(NOW + 12).merged_bundle(&held, NOW);
-    assert_eq!(pem_sections(&newest)[..8], pem_sections(&held)[1..]);
+    assert_eq!(pem_sections(&held).len(), MAX_CAS);
 }
