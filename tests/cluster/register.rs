@@ -401,6 +401,39 @@ fn other_apis_are_registered_with_a_bundle_too() {
     });
 }
 
+/// A configuration that fails closed would reject all pods with claims once its CAs have ended.
+#[test]
+fn the_entries_of_an_api_that_is_no_longer_registered_are_removed() {
+    let double = double("dropped");
+    let closed = [&SERVICE[..], &["--register-fail-closed"]].concat();
+    let process = Process::start(&double, &[&closed[..], &["--register-with", "pods,classic-dra"]].concat());
+    let of = |collection: &str, name: &str| entries(&double, collection, name);
+    let configurations = [
+        (VALIDATING, "tollgate-pods"),
+        (VALIDATING, "tollgate-classic-dra"),
+        (MUTATING, "tollgate-classic-dra"),
+    ];
+    until("registered", || configurations.iter().all(|(collection, name)| !of(collection, name).is_empty()));
+    drop(process);
+    // That of another server, whatever its name, is not touched.
+    let other =
+        json!({"name": "a.tollgate.dev", "clientConfig": {"url": "https://other.example.com/validate"}});
+    double.put(VALIDATING, json!({"metadata": {"name": "tollgate-foundationdb"}, "webhooks": [other]}));
+    let process = Process::start(&double, &[&closed[..], &["--register-with", "pods"]].concat());
+    until("removed", || configurations[1..].iter().all(|(collection, name)| of(collection, name).is_empty()));
+    assert!(!of(VALIDATING, "tollgate-pods").is_empty());
+    assert_eq!(of(VALIDATING, "tollgate-foundationdb"), ["a"]);
+    assert!(double.object(VALIDATING, "tollgate-kep-5055-r1").is_none(), "nothing is created");
+    assert!(!process.get("/readyz?verbose").text().contains("classic-dra"));
+    drop(process);
+    // Without the right, everything else goes on.
+    double.refuse(&[("tollgate-pods", 403)]);
+    let process = Process::start(&double, &closed);
+    until("ok", || process.metric(r#"tollgate_registration_ok{configuration="validating"}"#) == Some(1));
+    double.until("asked", |double| double.count("tollgate-pods") > 0);
+    assert!(!process.log().contains("cannot register"), "{}", process.log());
+}
+
 /// After a configuration change and its rollback, the instance that starts last registers the configuration
 /// that it needs.
 #[test]

@@ -21,6 +21,7 @@ mod applied;
 mod compare;
 mod reports;
 mod rivals;
+mod target;
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -44,11 +45,11 @@ use compare::{
     undesired_tollgate_entries,
 };
 use rivals::{ChangedBy, RevertBackoff};
+use target::WebhookConfigRef;
 use tollgate_document::doc::{self, Value};
 
 /// The field manager of all writes, in `managedFields`.
 pub(super) const FIELD_MANAGER: &str = "tollgate";
-const API_PATH: &str = "/apis/admissionregistration.k8s.io/v1";
 const CLUSTER_ROLES_PATH: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 /// Interval at which it is checked whether the server is ready, before the first registration.
 const READY_CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -98,6 +99,20 @@ impl Cluster {
         &self,
         registration: WebhookRegistration,
     ) -> anyhow::Result<Arc<SharedRegistrationStatus>> {
+        self.spawn_registrar(registration, Purpose::Register)
+    }
+
+    /// Removes the entries of a webhook configuration that an earlier process registered at the same address, also if
+    /// another replica adds them again. Does nothing if there is none, or if it may not be read or changed.
+    pub fn keep_webhook_unregistered(&self, registration: WebhookRegistration) -> anyhow::Result<()> {
+        self.spawn_registrar(registration, Purpose::Unregister).map(|_status| ())
+    }
+
+    fn spawn_registrar(
+        &self,
+        registration: WebhookRegistration,
+        purpose: Purpose,
+    ) -> anyhow::Result<Arc<SharedRegistrationStatus>> {
         let target = WebhookConfigRef::from_manifest(&(registration.desired)("")?.manifest)?;
         let status = Arc::new(SharedRegistrationStatus::default());
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
@@ -110,6 +125,7 @@ impl Cluster {
             client: self.client.clone(),
             timing,
             registration,
+            purpose,
             target,
             status: status.clone(),
             removal_delay: self.timing.max_backoff,
@@ -124,33 +140,13 @@ impl Cluster {
     }
 }
 
-/// Resource and name of the webhook configuration that is registered.
-struct WebhookConfigRef {
-    resource: &'static str,
-    name: String,
-}
-
-impl WebhookConfigRef {
-    /// The target that a manifest (JSON) names; an error if it is not a webhook configuration.
-    fn from_manifest(manifest: &str) -> anyhow::Result<WebhookConfigRef> {
-        let manifest = doc::parse(manifest).map_err(|error| anyhow::anyhow!(error.detail))?;
-        let resource = match manifest.root().get("kind").str() {
-            "ValidatingWebhookConfiguration" => "validatingwebhookconfigurations",
-            "MutatingWebhookConfiguration" => "mutatingwebhookconfigurations",
-            other => anyhow::bail!("{other} is not a webhook configuration"),
-        };
-        Ok(WebhookConfigRef { resource, name: manifest.root().get("metadata").get("name").str().to_owned() })
-    }
-
-    fn path(&self) -> String {
-        format!("{API_PATH}/{}/{}", self.resource, self.name)
-    }
-
-    /// The path of a list with at most this object. A watch can start at the resourceVersion of a list, but not always
-    /// at that of an old object.
-    fn single_object_list_path(&self) -> String {
-        format!("{API_PATH}/{}?fieldSelector=metadata.name%3D{}", self.resource, self.name)
-    }
+/// What is done with a webhook configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    /// It is kept as desired.
+    Register,
+    /// All its entries are removed, whatever is desired.
+    Unregister,
 }
 
 /// Why a reconciliation ended without an error.
@@ -165,6 +161,8 @@ enum ReconcileEnd {
     OwnerMissing(bool),
     /// The configuration was deleted.
     Deleted,
+    /// There is nothing to unregister: no configuration, or that of another server.
+    NotOurs,
 }
 
 /// Keeps one webhook configuration registered.
@@ -172,6 +170,7 @@ struct Registrar {
     client: ApiClient,
     timing: Timing,
     registration: WebhookRegistration,
+    purpose: Purpose,
     target: WebhookConfigRef,
     status: Arc<SharedRegistrationStatus>,
     /// Time for which entries stay that this process does not need and did not need before.
@@ -213,6 +212,12 @@ impl Registrar {
                 Ok(ReconcileEnd::Recheck) => {}
                 Ok(ReconcileEnd::OwnerMissing(is_stored)) => self.report_missing_owner(is_stored),
                 Ok(ReconcileEnd::Deleted) => return self.report_deleted(),
+                Ok(ReconcileEnd::NotOurs) => return,
+                Err(error) if self.purpose == Purpose::Unregister => {
+                    if matches!(error.http_status_or_zero(), 403 | 404) {
+                        return;
+                    }
+                }
                 Err(error) => self.report_error(&error),
             }
             // A watch that ends at once must not cause a busy loop.
@@ -235,6 +240,9 @@ impl Registrar {
         let stored = list.root().get("items").item(0);
         if self.registration.owner.is_some() && owner.is_none() {
             return Ok(ReconcileEnd::OwnerMissing(stored.exists()));
+        }
+        if self.purpose == Purpose::Unregister && !self.is_at_own_address(stored)? {
+            return Ok(ReconcileEnd::NotOurs);
         }
         if !stored.exists() {
             if self.applied.as_ref().is_some_and(|applied| applied.exists && applied.owner == owner) {
@@ -332,13 +340,6 @@ impl Registrar {
         state_of(answer.root())
     }
 
-    /// Counts and logs a write.
-    fn count_and_log_write(&self, what: &str, fields: String) {
-        let WebhookConfigRef { resource, name } = &self.target;
-        self.status.update(|state| state.done += 1);
-        tracing::info!(resource, name, fields, "{what}");
-    }
-
     /// Watches the webhook configuration. Returns when the stored or the desired configuration has changed.
     async fn watch_for_drift(
         &mut self,
@@ -419,11 +420,7 @@ impl Registrar {
     }
 
     fn narrowing_permission(&self) -> NarrowingPermission {
-        if (self.registration.may_narrow)() {
-            NarrowingPermission::Allowed
-        } else {
-            NarrowingPermission::Forbidden
-        }
+        NarrowingPermission::allowed_if((self.registration.may_narrow)())
     }
 
     /// The desired configuration with the CAs of other replicas that are stored, or were before all entries were
@@ -455,8 +452,21 @@ impl Registrar {
         self.unneeded_since.is_some_and(|since| since.elapsed() >= self.removal_delay)
     }
 
+    /// True if a configuration is stored and all entries of Tollgate in it have the address of this server.
+    fn is_at_own_address(&self, stored: Value<'_>) -> Result<bool, ApiError> {
+        let other = self
+            .desired_with_bundle("")?
+            .with_parsed(|desired| compare::undesired_address(stored, desired.client_config))?;
+        Ok(stored.exists() && other.is_none())
+    }
+
     fn desired_with_bundle(&self, bundle: &str) -> Result<DesiredConfig, ApiError> {
-        (self.registration.desired)(bundle).map_err(|error| ApiError::Unreachable(format!("{error:#}")))
+        let mut desired = (self.registration.desired)(bundle)
+            .map_err(|error| ApiError::Unreachable(format!("{error:#}")))?;
+        if self.purpose == Purpose::Unregister {
+            desired.manifest = with_member(parse_json(&desired.manifest)?.root(), "webhooks", "[]");
+        }
+        Ok(desired)
     }
 }
 

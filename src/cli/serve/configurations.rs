@@ -197,6 +197,14 @@ impl WebhookConfigurationId {
         all
     }
 
+    /// Returns the configurations of the other optional APIs, which an earlier process may have registered.
+    pub(super) fn optional_without(with: &[OptionalApi]) -> Vec<WebhookConfigurationId> {
+        let others: Vec<OptionalApi> =
+            OptionalApi::ALL.into_iter().filter(|api| !with.contains(api)).collect();
+        let is_optional = |id: &WebhookConfigurationId| matches!(id, WebhookConfigurationId::Other(..));
+        WebhookConfigurationId::base_and_optional(&others).into_iter().filter(is_optional).collect()
+    }
+
     /// Returns the label of the configuration in metrics.
     pub(super) fn metrics_label(self) -> &'static str {
         match self {

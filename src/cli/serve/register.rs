@@ -173,6 +173,17 @@ impl RegisterArgs {
             };
             tasks.push(BackgroundTask { name: configuration.task_name(), status: Arc::new(status) });
         }
+        for configuration in WebhookConfigurationId::optional_without(&self.register_with) {
+            cluster.keep_webhook_unregistered(WebhookRegistration {
+                desired: configuration.manifest_fn(here.clone(), ca_source.clone(), desired.clone()),
+                revision: desired.subscribe(),
+                // This depends on the flags, and not on policies that this process may not know yet.
+                may_narrow: Arc::new(|| true),
+                ready: ready.clone(),
+                delay: Duration::ZERO,
+                owner: None,
+            })?;
+        }
         engine_handle.set_hooks_once_and_call_after_hook(reload_hooks(desired, statuses));
         Ok(tasks)
     }

@@ -25,8 +25,7 @@ impl LastApplied {
     /// Returns the fields in which the stored configuration is not what was registered. If it could not be narrowed,
     /// stored entries that failed closed stayed so although they should fail open.
     pub(super) fn fields_changed_in(&self, stored: Value<'_>) -> Result<Vec<Difference>, ApiError> {
-        let narrowing =
-            if self.narrowed { NarrowingPermission::Allowed } else { NarrowingPermission::Forbidden };
+        let narrowing = NarrowingPermission::allowed_if(self.narrowed);
         self.desired.with_parsed(|applied| {
             compare::changes_since(stored, applied, &self.own_bundle, self.owner.as_ref(), narrowing)
         })

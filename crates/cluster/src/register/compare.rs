@@ -32,6 +32,10 @@ pub(super) enum NarrowingPermission {
 }
 
 impl NarrowingPermission {
+    pub(super) fn allowed_if(is_allowed: bool) -> NarrowingPermission {
+        if is_allowed { NarrowingPermission::Allowed } else { NarrowingPermission::Forbidden }
+    }
+
     /// True if the stored entry fails closed and the desired one fails open, and the registration must not be narrowed.
     fn must_stay_fail_closed(self, stored: Value<'_>, desired: Value<'_>) -> bool {
         let fails_closed = |webhook: Value<'_>| webhook.get("failurePolicy").str() == "Fail";

@@ -5,10 +5,18 @@ use std::time::Duration;
 use super::applied::StoredConfigState;
 use super::compare::joined;
 use super::rivals::last_manager_if_other;
-use super::{ApiError, Registrar, WebhookConfigRef};
+use super::target::WebhookConfigRef;
+use super::{ApiError, Registrar};
 use tollgate_document::doc::Value;
 
 impl Registrar {
+    /// Counts and logs a write.
+    pub(super) fn count_and_log_write(&self, what: &str, fields: String) {
+        let WebhookConfigRef { resource, name } = &self.target;
+        self.status.update(|state| state.done += 1);
+        tracing::info!(resource, name, fields, "{what}");
+    }
+
     /// Reports that the configuration is as desired.
     pub(super) fn report_state(&self, state: StoredConfigState, registered_revision: u64) {
         let WebhookConfigRef { resource, name } = &self.target;
