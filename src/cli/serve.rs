@@ -291,6 +291,7 @@ impl Arguments {
     fn server_settings(&self) -> Settings {
         let mut settings = Settings::new(self.listen, self.ops_listen);
         settings.certificates = self.certificates();
+        settings.registered_address = self.cluster.register.registered_address(&settings.certificates);
         settings.tls_versions = match self.tls_min_version {
             MinTlsVersion::Tls12 => TlsVersions::Tls12AndTls13,
             MinTlsVersion::Tls13 => TlsVersions::Tls13,

@@ -792,7 +792,7 @@ fn a_renewed_authority_comes_beside_the_old_one() {
 fn the_authority_of_a_certificate_of_others_is_read_beside_it() {
     let folder = Folder::new("register-files");
     let (one, two) = (Authority::new(), Authority::new());
-    let (chain, key) = one.pair("tollgate");
+    let (chain, key) = one.pair_of(&["tollgate"], SERVICE_HOST);
     let place = |name: &str, text: &str| std::fs::write(folder.0.join(name), text).expect("written");
     let file = |name: &str| folder.0.join(name).to_str().expect("UTF-8").to_owned();
     place("tls.crt", &chain);
@@ -822,6 +822,107 @@ fn the_authority_of_a_certificate_of_others_is_read_beside_it() {
     until("registered", || bundle(&with, VALIDATING) == one.pem);
     place("ca.crt", &format!("{}{}", one.pem, two.pem));
     until("the new bundle is there", || certificates(&bundle(&with, VALIDATING)) == 2);
+}
+
+/// The host of the Service.
+const SERVICE_HOST: &str = "tollgate.tollgate-system.svc";
+
+/// Writes a certificate, its key and a CA; returns the flags that name the first two.
+fn certificate_flags(folder: &Folder, pair: &(String, String), ca: &str) -> [String; 4] {
+    let files = [("tls.crt", &*pair.0), ("tls.key", &*pair.1), ("ca.crt", ca)];
+    for (name, text) in files {
+        std::fs::write(folder.0.join(name), text).expect("written");
+    }
+    let file = |name: &str| folder.0.join(name).to_str().expect("UTF-8").to_owned();
+    ["--tls-cert".to_owned(), file("tls.crt"), "--tls-key".to_owned(), file("tls.key")]
+}
+
+/// The API server would reject every request that an entry matches that fails closed.
+#[test]
+fn a_certificate_that_the_api_server_never_trusts_is_not_registered() {
+    let double = double("untrusted");
+    let folder = Folder::new("register-untrusted");
+    let (one, two) = (Authority::new(), Authority::new());
+    let refused = |pair: &(String, String), ca: &str| {
+        let flags = certificate_flags(&folder, pair, ca);
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "off"])
+            .args(SERVICE)
+            .args(flags)
+            .env("KUBECONFIG", double.kubeconfig())
+            .output()
+            .expect("run");
+        assert_eq!(output.status.code(), Some(3));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let shown = |name: &str| folder.0.join(name).display().to_string();
+    let said = refused(&one.pair("localhost"), &one.pem);
+    let expected = format!(
+        "server certificate: {}: the API server would not trust this certificate with the CA in {}: the certificate is not \
+         valid for {SERVICE_HOST}; it contains localhost",
+        shown("tls.crt"),
+        shown("ca.crt")
+    );
+    assert!(said.contains(&expected), "{said}");
+    let good = one.pair_of(&["tollgate"], SERVICE_HOST);
+    let said = refused(&good, &two.pem);
+    assert!(said.contains("the certificate is not signed by this CA"), "{said}");
+    let said = refused(&good, "hello");
+    assert!(said.contains(&format!("{}: the file contains no certificate", shown("ca.crt"))), "{said}");
+    assert_eq!(double.count("PATCH"), 0);
+    // Files that have expired are replaced some day.
+    let old = Folder::new("register-expired");
+    let names = vec![SERVICE_HOST.to_owned()];
+    SelfSignedCerts::load_or_create(Some(old.0.clone()), names, 1_500_000_000).expect("made");
+    let read = |name: &str| std::fs::read_to_string(old.0.join(name)).expect("read");
+    let flags = certificate_flags(&folder, &(read("tls.crt"), read("tls.key")), &read("ca.crt"));
+    let flags: Vec<&str> = SERVICE.into_iter().chain(flags.iter().map(String::as_str)).collect();
+    let process = Process::start(&double, &flags);
+    let verbose = process.get("/readyz?verbose").text();
+    assert!(verbose.contains("[-]server expired "), "{verbose}");
+    certificate_flags(&folder, &good, &one.pem);
+    until("replaced", || bundle(&double, VALIDATING) == one.pem && process.get("/readyz").status == 200);
+}
+
+/// Certificate, key and CA are used together, or not at all.
+#[test]
+fn a_ca_file_that_is_broken_later_is_told_and_changes_nothing() {
+    let double = double("broken-ca");
+    let folder = Folder::new("register-broken-ca");
+    let (one, two) = (Authority::new(), Authority::new());
+    let good = one.pair_of(&["tollgate"], SERVICE_HOST);
+    let flags = certificate_flags(&folder, &good, &one.pem);
+    let flags: Vec<&str> = SERVICE.into_iter().chain(flags.iter().map(String::as_str)).collect();
+    let process = Process::start(&double, &flags);
+    until("registered", || bundle(&double, VALIDATING) == one.pem);
+    let file = folder.0.join("ca.crt");
+    let told = |fault: &str| {
+        until(fault, || {
+            let verbose = process.get("/readyz?verbose").text();
+            verbose.contains("[!]server not reloaded; the last valid certificate is in use: ")
+                && verbose.contains(fault)
+        });
+        until("logged", || {
+            let log = process.log();
+            log.lines()
+                .any(|line| line.contains("WARN cannot use the new certificate") && line.contains(fault))
+        });
+        assert_eq!(bundle(&double, VALIDATING), one.pem);
+        assert_eq!(process.get("/readyz").status, 200);
+        std::fs::write(&file, &one.pem).expect("written");
+        until("mended", || process.get("/readyz?verbose").text().contains("[+]server ok"));
+    };
+    std::fs::write(&file, "hello").expect("written");
+    told("ca.crt: the file contains no certificate");
+    std::fs::write(&file, &two.pem).expect("written");
+    told("the certificate is not signed by this CA");
+    std::fs::remove_file(&file).expect("removed");
+    told("cannot read ");
+    certificate_flags(&folder, &one.pair("localhost"), &one.pem);
+    until("the name is told", || {
+        process.get("/readyz?verbose").text().contains(&format!("not valid for {SERVICE_HOST}"))
+    });
+    assert_eq!(process.get("/readyz").status, 200);
 }
 
 /// The API server calls every replica for an entry that one of them needs.

@@ -65,22 +65,30 @@ pub(super) struct CertificateStatus {
 }
 
 impl CertificateSource {
-    /// A source that reads these files, which another process writes.
+    /// A source of files that another process writes.
     pub(super) fn from_files(
         name: &'static str,
-        files: Vec<PathBuf>,
+        directories: Vec<PathBuf>,
+        metrics: Arc<Metrics>,
+        read: ReadFiles,
+        apply: ApplyFilesReturningExpiry,
+    ) -> anyhow::Result<CertificateSource> {
+        CertificateSource::load_and_apply(name, directories, metrics, read, apply)
+            .map_err(|error| anyhow::Error::new(UnusableCertificateFiles(format!("{error:#}"))))
+    }
+
+    /// A source of one file that another process writes. Errors name the file.
+    pub(super) fn from_file(
+        name: &'static str,
+        file: PathBuf,
         metrics: Arc<Metrics>,
         apply: ApplyFilesReturningExpiry,
     ) -> anyhow::Result<CertificateSource> {
-        let directories = files.iter().map(|file| parent_directory(file).to_owned()).collect();
-        CertificateSource::load_and_apply(
-            name,
-            directories,
-            metrics,
-            Box::new(move || read_same_generation(&files)),
-            apply,
-        )
-        .map_err(|error| anyhow::Error::new(UnusableCertificateFiles(format!("{error:#}"))))
+        let directories = vec![parent_directory(&file).to_owned()];
+        let shown = file.display().to_string();
+        let apply = Box::new(move |contents: &FileContents| apply(contents).with_context(|| shown.clone()));
+        let read = Box::new(move || read_same_generation(std::slice::from_ref(&file)));
+        CertificateSource::from_files(name, directories, metrics, read, apply)
     }
 
     /// Reads and applies the files for the first time; an error if they cannot be used.
@@ -120,9 +128,7 @@ impl CertificateSource {
             }
             return;
         }
-        if state.rejected.as_ref() == Some(&contents) {
-            return;
-        }
+        // What was rejected is tried again: a certificate that is not valid yet is valid later.
         match (self.apply)(&contents) {
             Ok(expires) => {
                 *state = CertificateState { in_use: contents, rejected: None, fault: None, expires };
@@ -155,7 +161,7 @@ impl CertificateSource {
     }
 }
 
-fn parent_directory(file: &Path) -> &Path {
+pub(super) fn parent_directory(file: &Path) -> &Path {
     match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -164,7 +170,7 @@ fn parent_directory(file: &Path) -> &Path {
 
 /// Reads the files. If a volume is swapped meanwhile, all of them are read again, so that they are of one generation
 /// and a swap is never reported as an error.
-fn read_same_generation(files: &[PathBuf]) -> anyhow::Result<FileContents> {
+pub(super) fn read_same_generation(files: &[PathBuf]) -> anyhow::Result<FileContents> {
     let generations =
         || files.iter().map(|file| volume_generation(parent_directory(file))).collect::<Vec<PathBuf>>();
     let mut before = generations();
@@ -267,12 +273,12 @@ mod tests {
             Ok(7)
         });
         write("good");
-        let open =
-            CertificateSource::from_files("server", vec![file.clone()], Arc::new(Metrics::new()), apply);
+        let open = CertificateSource::from_file("server", file.clone(), Arc::new(Metrics::new()), apply);
         let source = open.expect("it is good");
         write("bad");
         source.reload_if_changed();
-        assert_eq!(source.status().fault.as_deref(), Some("not a certificate"));
+        let expected = format!("{}: not a certificate", file.display());
+        assert_eq!(source.status().fault, Some(expected));
         assert_eq!(source.status().expires, 7, "that of the certificate in use");
         write("good");
         source.reload_if_changed();

@@ -18,6 +18,7 @@ mod metrics;
 mod ops;
 mod reload;
 mod self_signed;
+mod server_files;
 mod settings;
 mod stream;
 mod sweep;
@@ -34,10 +35,11 @@ pub use cert_files::UnusableCertificateFiles;
 pub use log::{Log, LogFormat};
 pub use reload::{ReloadHooks, ReloadOutcome, ReloadResult, Reloader, ServingConfig};
 pub use self_signed::SelfSignedCerts;
+pub use server_files::RegisteredCa;
 pub use settings::RespondFn;
-pub use settings::{CertificateSettings, Limits, Settings};
+pub use settings::{CertificateSettings, Limits, RegisteredAddress, Settings};
 pub use tls::TlsVersions;
-pub use trust::{check_ca_bundle_is_unexpired, check_server_cert};
+pub use trust::{Untrusted, check_ca_bundle_is_unexpired, check_server_cert};
 pub use watch::ReloadTrigger;
 
 use std::net::{SocketAddr, TcpListener};
@@ -55,6 +57,7 @@ use cert_files::CertificateSource;
 use limiter::LoadLimiter;
 use metrics::Metrics;
 use reload::ReloadableConfig;
+use server_files::ServerFiles;
 use tollgate_engine::engine::Engine;
 
 /// Last part of a drain, in which no new connections are accepted: a quarter of the drain, at most this long.
@@ -144,6 +147,7 @@ pub struct Server {
     listener: TcpListener,
     ops_listener: TcpListener,
     self_signed: Option<Arc<SelfSignedCerts>>,
+    registered_ca: RegisteredCa,
     trigger: ReloadTrigger,
     /// The receiving end of reload triggers, taken when the server starts to reload.
     triggers: Option<watch::TriggerReceiver>,
@@ -162,16 +166,18 @@ impl Server {
         let resolver = tls::CertificateResolver::empty();
         let mut sources = Vec::new();
         let mut self_signed = None;
-        let put = resolver.clone();
-        let put =
-            Box::new(move |contents: &cert_files::FileContents| put.set_from_files_and_get_expiry(contents));
+        let registered_ca = RegisteredCa::default();
         sources.push(match &settings.certificates {
-            CertificateSettings::Files { certificate, key } => CertificateSource::from_files(
-                "server",
-                vec![certificate.clone(), key.clone()],
-                metrics.clone(),
-                put,
-            )?,
+            CertificateSettings::Files { certificate, key } => {
+                let files = ServerFiles {
+                    certificate: certificate.clone(),
+                    key: key.clone(),
+                    address: settings.registered_address.clone(),
+                    resolver: resolver.clone(),
+                    ca: registered_ca.clone(),
+                };
+                files.into_source(metrics.clone())?
+            }
             CertificateSettings::SelfSigned { directory, names } => {
                 let own = Arc::new(SelfSignedCerts::load_or_create(
                     directory.clone(),
@@ -186,6 +192,10 @@ impl Server {
                     let (certificate, key) = own.server_cert_and_key()?;
                     Ok(vec![certificate.into_bytes(), key.into_bytes()])
                 });
+                let put = resolver.clone();
+                let put = Box::new(move |contents: &cert_files::FileContents| {
+                    put.set_from_files_and_get_expiry(contents)
+                });
                 CertificateSource::load_and_apply("server", Vec::new(), metrics.clone(), read, put)?
             }
         });
@@ -196,12 +206,7 @@ impl Server {
             let put = Box::new(move |contents: &cert_files::FileContents| {
                 check.set_ca_from_files_and_get_expiry(contents)
             });
-            sources.push(CertificateSource::from_files(
-                "client-ca",
-                vec![authority.clone()],
-                metrics.clone(),
-                put,
-            )?);
+            sources.push(CertificateSource::from_file("client-ca", authority.clone(), metrics.clone(), put)?);
         }
         let tls = tls::server_config(settings.tls_versions, resolver, clients)?;
         let mut limits = settings.limits;
@@ -230,7 +235,17 @@ impl Server {
         webhook::set_send_buffer_and_write_timeout(&ops_listener, limits.write_timeout)?;
         let (trigger, triggers) = watch::reload_channel();
         let triggers = Some(triggers);
-        Ok(Server { settings, shared, tls, listener, ops_listener, self_signed, trigger, triggers })
+        Ok(Server {
+            settings,
+            shared,
+            tls,
+            listener,
+            ops_listener,
+            self_signed,
+            registered_ca,
+            trigger,
+            triggers,
+        })
     }
 
     /// Returns the address of the webhook port.
@@ -251,6 +266,11 @@ impl Server {
     /// The self-signed certificates; `None` if the certificate comes from files.
     pub fn self_signed(&self) -> Option<Arc<SelfSignedCerts>> {
         self.self_signed.clone()
+    }
+
+    /// The CA of [`Settings::registered_address`].
+    pub fn registered_ca(&self) -> RegisteredCa {
+        self.registered_ca.clone()
     }
 
     /// A flag that says whether the server answers requests.

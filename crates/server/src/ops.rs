@@ -67,11 +67,14 @@ fn readiness_checks(shared: &SharedState) -> Vec<ReadyCheck> {
     for source in &shared.sources {
         let status = source.status();
         let left = status.expires - clock::unix_seconds();
-        let mut message = match &status.fault {
-            None => "ok".to_owned(),
-            Some(fault) => format!("not reloaded; the last valid certificate is in use: {fault}"),
+        let expiry = expiry_text(left);
+        let message = match &status.fault {
+            None if left <= 0 => expiry,
+            None => format!("ok ({expiry})"),
+            Some(fault) => {
+                format!("not reloaded; the last valid certificate is in use: {fault} ({expiry})")
+            }
         };
-        let _ = write!(message, " ({})", expiry_text(left));
         checks.push(ReadyCheck {
             name: source.name,
             ok: left > 0,

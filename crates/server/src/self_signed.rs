@@ -291,7 +291,7 @@ fn signer_index(server: &CertAndKey, authorities: &[CertAndKey]) -> Option<usize
 /// Reads the certificates in a directory. An incomplete CA counts as missing; certificates that Tollgate did not create
 /// are an error.
 fn read_certificates(directory: &Path) -> anyhow::Result<CertificateSet> {
-    refuse_world_writable(directory)?;
+    refuse_unsafe_directory(directory)?;
     let text = |name: &str| -> anyhow::Result<Option<String>> {
         let path = directory.join(name);
         match read_regular_file_up_to_limit(&path).map(String::from_utf8) {
@@ -324,12 +324,13 @@ fn read_certificates(directory: &Path) -> anyhow::Result<CertificateSet> {
     Ok(CertificateSet { authorities, server })
 }
 
-/// Rejects a world-writable directory: the whole cluster would trust a CA that anybody puts there. The sticky bit does
+/// Rejects what is not a directory, and a world-writable directory: the whole cluster would trust a CA that anybody puts there. The sticky bit does
 /// not help: others can still be first.
-fn refuse_world_writable(directory: &Path) -> anyhow::Result<()> {
+fn refuse_unsafe_directory(directory: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let name = directory.display();
     let mode = match std::fs::metadata(directory) {
+        Ok(meta) if !meta.is_dir() => anyhow::bail!("{name} is not a directory"),
         Ok(meta) => meta.permissions().mode(),
         // It is created later, for this user only.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -360,7 +361,7 @@ fn pem_sections(text: &str) -> Vec<String> {
 fn write_certificates(directory: &Path, held: &CertificateSet) -> anyhow::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    refuse_world_writable(directory)?;
+    refuse_unsafe_directory(directory)?;
     let join = |part: fn(&CertAndKey) -> &str| held.authorities.iter().map(part).collect::<String>();
     // Keys before certificates, and CAs before what they signed: a crash in between leaves a usable set.
     write_atomically(directory, CA_KEYS_FILE, &join(|pair| &pair.key), 0o600)?;

@@ -20,6 +20,8 @@ pub struct Settings {
     pub ops_listen: SocketAddr,
     /// The certificate of the server: files, or self-signed.
     pub certificates: CertificateSettings,
+    /// How an API server calls the server; certificates from files must fit that.
+    pub registered_address: Option<RegisteredAddress>,
     /// Supported versions of TLS.
     pub tls_versions: TlsVersions,
     /// CA of the clients that may connect; without it, all clients may.
@@ -50,6 +52,7 @@ impl Settings {
                 directory: None,
                 names: vec!["localhost".to_owned()],
             },
+            registered_address: None,
             tls_versions: TlsVersions::Tls13,
             client_ca: None,
             client_names: Vec::new(),
@@ -61,6 +64,16 @@ impl Settings {
             respond: |engine, request, decision| respond(engine, request, decision).encode_admission_review(),
         }
     }
+}
+
+/// How an API server calls a server that registers itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RegisteredAddress {
+    /// The host name that it connects to.
+    pub host: String,
+    /// PEM file with the CAs that are registered with a certificate from files; `None` if something else registers
+    /// them.
+    pub ca: Option<PathBuf>,
 }
 
 /// The source of the server's certificate: files, or a self-signed one.

@@ -63,25 +63,44 @@ impl CertificateResolver {
         Arc::new(CertificateResolver(ArcSwap::from_pointee(None)))
     }
 
-    /// Uses a certificate chain and its key (PEM) from now on. Returns the earliest expiry (seconds since 1970); an
-    /// error changes nothing.
-    pub(super) fn set_certificate_and_get_expiry(&self, chain: &[u8], key: &[u8]) -> anyhow::Result<i64> {
-        let chain = parse_certificates(chain)?;
-        let expires = earliest_expiry(&chain)?;
-        let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
-        let pair = CertifiedKey::from_der(chain, key, &crypto_provider())
-            .context("the key does not match the certificate")?;
-        self.0.store(Arc::new(Some(Arc::new(pair))));
-        Ok(expires)
+    /// True if there is a certificate in use.
+    pub(super) fn has_certificate(&self) -> bool {
+        self.0.load().is_some()
     }
 
-    /// Calls [`Self::set_certificate_and_get_expiry`] with the contents of both files: the chain, then the key.
-    pub(super) fn set_from_files_and_get_expiry(&self, contents: &FileContents) -> anyhow::Result<i64> {
-        match contents.as_slice() {
-            [chain, key] => self.set_certificate_and_get_expiry(chain, key),
-            _ => anyhow::bail!("a certificate and a key are required"),
-        }
+    /// Uses a certificate from now on.
+    pub(super) fn set(&self, pair: CertifiedKey) {
+        self.0.store(Arc::new(Some(Arc::new(pair))));
     }
+
+    /// Uses the contents of both files from now on: the chain, then the key. Returns the earliest expiry (seconds since
+    /// 1970); an error changes nothing.
+    pub(super) fn set_from_files_and_get_expiry(&self, contents: &FileContents) -> anyhow::Result<i64> {
+        let [chain, key] = contents.as_slice() else { anyhow::bail!("a certificate and a key are required") };
+        let (pair, expires) = certified_key_and_expiry(chain, key)?;
+        self.set(pair);
+        Ok(expires)
+    }
+}
+
+/// A certificate chain with its key (PEM), and its earliest expiry in seconds since 1970.
+pub(super) fn certified_key_and_expiry(chain: &[u8], key: &[u8]) -> anyhow::Result<(CertifiedKey, i64)> {
+    let chain = parse_certificates(chain)?;
+    let expires = earliest_expiry(&chain)?;
+    Ok((certified_key(chain, key)?, expires))
+}
+
+/// A certificate chain with its key (PEM).
+pub(super) fn certified_key(chain: Vec<CertificateDer<'static>>, key: &[u8]) -> anyhow::Result<CertifiedKey> {
+    CertifiedKey::from_der(chain, parse_key(key)?, &crypto_provider()).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => anyhow::anyhow!("the key does not match the certificate"),
+        error => anyhow::Error::new(error).context("the key cannot be used"),
+    })
+}
+
+/// The private key in a PEM text.
+pub(super) fn parse_key(pem: &[u8]) -> anyhow::Result<PrivateKeyDer<'static>> {
+    PrivateKeyDer::from_pem_slice(pem).context("the key is not PEM")
 }
 
 impl ResolvesServerCert for CertificateResolver {
@@ -225,10 +244,10 @@ mod tests {
             (certificate.as_str(), "", "the key is not PEM"),
             (certificate.as_str(), other_key.as_str(), "the key does not match the certificate"),
         ] {
-            let error = resolver
-                .set_certificate_and_get_expiry(certificate.as_bytes(), key.as_bytes())
-                .expect_err(expected);
+            let files = vec![certificate.as_bytes().to_vec(), key.as_bytes().to_vec()];
+            let error = resolver.set_from_files_and_get_expiry(&files).expect_err(expected);
             assert_eq!(error.to_string(), expected);
+            assert!(!resolver.has_certificate());
         }
         assert!(
             resolver.set_from_files_and_get_expiry(&vec![certificate.clone().into_bytes()]).is_err(),

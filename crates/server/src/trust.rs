@@ -1,20 +1,20 @@
-//! Whether an API server would trust a certificate: asked before a certificate is put into a manifest.
+//! Whether an API server would trust a certificate: asked before a certificate is put into a manifest or registered.
 //!
 //! An API server is a Go client that trusts the caBundle and nothing else. Only what Go refuses is refused here: a CA
 //! as the server's certificate, for one, passes in Go and not in webpki.
 
+use std::fmt;
+
 use anyhow::Context as _;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, Error, RootCertStore};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::self_signed::dns_or_ip_name_text;
-use super::tls::{crypto_provider, parse_certificates};
+use super::tls::{certified_key, crypto_provider, parse_certificates};
 
 /// Checks that the text is a CA bundle: PEM certificates, of which at least one has not expired.
 pub fn check_ca_bundle_is_unexpired(bundle: &[u8], now: i64) -> anyhow::Result<()> {
@@ -27,6 +27,30 @@ pub fn check_ca_bundle_is_unexpired(bundle: &[u8], now: i64) -> anyhow::Result<(
     Ok(())
 }
 
+/// Why an API server would not trust a certificate.
+#[derive(Debug)]
+pub enum Untrusted {
+    /// It would not at any time: another name, another CA, no certificate.
+    Ever(anyhow::Error),
+    /// It would not at this time: the certificate or its CA has expired, or is not valid yet.
+    NotNow(anyhow::Error),
+}
+
+impl fmt::Display for Untrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Untrusted::Ever(why) | Untrusted::NotNow(why)) = self;
+        write!(f, "{why:#}")
+    }
+}
+
+impl std::error::Error for Untrusted {}
+
+impl From<anyhow::Error> for Untrusted {
+    fn from(error: anyhow::Error) -> Untrusted {
+        Untrusted::Ever(error)
+    }
+}
+
 /// Checks that a client with this CA bundle trusts a server with this chain and key under this name. All are PEM.
 pub fn check_server_cert(
     chain: &[u8],
@@ -34,48 +58,65 @@ pub fn check_server_cert(
     bundle: &[u8],
     name: &str,
     now: i64,
-) -> anyhow::Result<()> {
-    let chain = parse_certificates(chain)?;
-    let key = PrivateKeyDer::from_pem_slice(key).context("the key is not PEM")?;
-    CertifiedKey::from_der(chain.clone(), key, &crypto_provider())
-        .context("the key does not match the certificate")?;
-    let (leaf, rest) = chain.split_first().context("there is no certificate")?;
-    let server_name = ServerName::try_from(name).with_context(|| format!("{name} is not a host name"))?;
-    let is_named = |leaf: &CertificateDer<'_>| {
-        ParsedCertificate::try_from(leaf).and_then(|parsed| verify_server_name(&parsed, &server_name))
-    };
-    if is_named(leaf).is_err() {
-        anyhow::bail!(
-            "the certificate is not valid for {name}; it contains {}",
-            certificate_names_for_error_message(leaf)?.join(", ")
-        );
+) -> Result<(), Untrusted> {
+    check_server_name(chain, name)?;
+    match verify_chain(chain, key, bundle, name, now)? {
+        // Another CA of the same name.
+        Some(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+            Err(Untrusted::Ever(anyhow::anyhow!("the certificate is not signed by this CA")))
+        }
+        Some(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            Err(Untrusted::NotNow(anyhow::anyhow!("the certificate or its CA has expired")))
+        }
+        Some(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
+            Err(Untrusted::NotNow(anyhow::anyhow!("the certificate or its CA is not valid yet")))
+        }
+        Some(CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. }) => Err(
+            Untrusted::Ever(anyhow::anyhow!("the certificate is not valid for servers (extended key usage)")),
+        ),
+        _ => Ok(()),
     }
+}
+
+/// Checks that the first certificate of the chain (PEM) is valid for this name.
+pub(super) fn check_server_name(chain: &[u8], name: &str) -> Result<(), Untrusted> {
+    let chain = parse_certificates(chain)?;
+    let leaf = chain.first().context("there is no certificate")?;
+    let server_name = server_name(name)?;
+    let is_named =
+        ParsedCertificate::try_from(leaf).and_then(|parsed| verify_server_name(&parsed, &server_name));
+    if is_named.is_err() {
+        let names = certificate_names_for_error_message(leaf)?.join(", ");
+        let why = anyhow::anyhow!("the certificate is not valid for {name}; it contains {names}");
+        return Err(Untrusted::Ever(why));
+    }
+    Ok(())
+}
+
+fn server_name(name: &str) -> anyhow::Result<ServerName<'_>> {
+    ServerName::try_from(name).with_context(|| format!("{name} is not a host name"))
+}
+
+/// Verifies the chain and its key with this CA bundle; returns what is wrong with it.
+fn verify_chain(
+    chain: &[u8],
+    key: &[u8],
+    bundle: &[u8],
+    name: &str,
+    now: i64,
+) -> anyhow::Result<Option<CertificateError>> {
+    let chain = parse_certificates(chain)?;
+    certified_key(chain.clone(), key)?;
+    let (leaf, rest) = chain.split_first().context("there is no certificate")?;
     let mut roots = RootCertStore::empty();
     for authority in parse_certificates(bundle)? {
         roots.add(authority).context("cannot parse the CA certificate")?;
     }
     let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), crypto_provider()).build()?;
     let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(now.try_into().unwrap_or_default()));
-    let Err(Error::InvalidCertificate(error)) =
-        verifier.verify_server_cert(leaf, rest, &server_name, &[], now)
-    else {
-        return Ok(());
-    };
-    match error {
-        // Another CA of the same name.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            anyhow::bail!("the certificate is not signed by this CA")
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            anyhow::bail!("the certificate or its CA has expired")
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            anyhow::bail!("the certificate or its CA is not valid yet")
-        }
-        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            anyhow::bail!("the certificate is not valid for servers (extended key usage)")
-        }
-        _ => Ok(()),
+    match verifier.verify_server_cert(leaf, rest, &server_name(name)?, &[], now) {
+        Err(Error::InvalidCertificate(error)) => Ok(Some(error)),
+        _ => Ok(None),
     }
 }
 

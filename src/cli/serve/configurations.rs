@@ -15,9 +15,10 @@ use tokio::time::Instant;
 
 use crate::cli::clock;
 use crate::cli::manifests;
+use crate::cli::outcome::Failure;
 use crate::cluster::{DesiredConfig, DesiredConfigForCaBundleFn, LeaseHandle, SharedRegistrationStatus};
 use crate::registration::{OptionalApi, WebhookDestination, WebhookEntries};
-use crate::server::{ReloadHooks, SelfSignedCerts};
+use crate::server::{RegisteredCa, ReloadHooks, SelfSignedCerts};
 use tollgate_document::{doc, source};
 use tollgate_engine::engine::Engine;
 
@@ -26,8 +27,8 @@ use tollgate_engine::engine::Engine;
 pub(super) enum CaSource {
     /// The self-signed CA.
     Own(Arc<SelfSignedCerts>),
-    /// A file.
-    File(PathBuf),
+    /// A file, and what is in use of it: a CA with which the API server trusts the certificate in use.
+    File(PathBuf, RegisteredCa),
     /// Injected by another controller.
     External,
 }
@@ -38,10 +39,15 @@ impl CaSource {
     fn ca_bundle_to_register(&self, in_use: &str) -> anyhow::Result<Option<String>> {
         Ok(match self {
             CaSource::Own(made) => Some(made.merged_bundle(in_use, clock::unix_seconds())),
-            CaSource::File(file) => {
-                let bytes = manifests::read_ca_file_refusing_private_key(file)
-                    .map_err(|failure| anyhow::anyhow!(failure.message()))?;
-                Some(String::from_utf8(bytes).with_context(|| format!("{} is not PEM", file.display()))?)
+            CaSource::File(file, ca) => {
+                let in_words = |failure: Failure| anyhow::anyhow!(failure.message());
+                let Some(bytes) = ca.get() else {
+                    manifests::read_pem(file).map_err(in_words)?;
+                    anyhow::bail!("the CA in {} is not in use yet", file.display());
+                };
+                manifests::refuse_private_key_in(file, &bytes).map_err(in_words)?;
+                let text = String::from_utf8(bytes.to_vec());
+                Some(text.with_context(|| format!("{} is not PEM", file.display()))?)
             }
             CaSource::External => None,
         })

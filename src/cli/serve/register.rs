@@ -15,7 +15,9 @@ use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
 use crate::cluster::{Cluster, LeaseHandle, SharedRegistrationStatus, WebhookRegistration};
 use crate::registration::{OptionalApi, WebhookDestination};
-use crate::server::{BackgroundTask, CertificateSettings, ComponentStatus, MetricSample, Server};
+use crate::server::{
+    BackgroundTask, CertificateSettings, ComponentStatus, MetricSample, RegisteredAddress, Server,
+};
 
 /// The flags of `--register`, with which the server registers its own webhook configurations.
 #[derive(Debug, clap::Args)]
@@ -141,7 +143,7 @@ impl RegisterArgs {
     ) -> Result<Vec<BackgroundTask>, Failure> {
         let Some(here) = self.destination() else { return Ok(Vec::new()) };
         let ca_source = self.ca_source(server, certificates);
-        if let CaSource::File(file) = &ca_source {
+        if let CaSource::File(file, _) = &ca_source {
             // A file that cannot be read yet may appear later; a private key must never be registered.
             if let Ok(pem) = read_pem(file) {
                 refuse_private_key_in(file, &pem)?;
@@ -188,16 +190,26 @@ impl RegisterArgs {
         Ok(tasks)
     }
 
-    /// Determines the CA bundle to register: the self-signed CA, `--register-ca`, or `ca.crt` beside the
-    /// certificate; external if there is none of these.
-    fn ca_source(&self, server: &Server, certificates: &CertificateSettings) -> CaSource {
-        match (server.self_signed(), certificates) {
-            (Some(made), _) => CaSource::Own(made),
-            (None, CertificateSettings::Files { certificate, .. }) => {
+    /// Returns how the API server calls the server, and the file with the CA that is registered with certificates from
+    /// files: `--register-ca`, or `ca.crt` beside the certificate. `None` without `--register`.
+    pub(super) fn registered_address(&self, certificates: &CertificateSettings) -> Option<RegisteredAddress> {
+        let ca = match certificates {
+            CertificateSettings::Files { certificate, .. } => {
                 let beside = Some(certificate.with_file_name("ca.crt")).filter(|file| file.exists());
-                self.register_ca.clone().or(beside).map_or(CaSource::External, CaSource::File)
+                self.register_ca.clone().or(beside)
             }
-            (None, CertificateSettings::SelfSigned { .. }) => CaSource::External,
+            CertificateSettings::SelfSigned { .. } => None,
+        };
+        Some(RegisteredAddress { host: self.advertised_host_name()?, ca })
+    }
+
+    /// Determines the CA bundle to register: the self-signed CA, or a file; external if there is none of these.
+    fn ca_source(&self, server: &Server, certificates: &CertificateSettings) -> CaSource {
+        let file = self.registered_address(certificates).and_then(|address| address.ca);
+        match (server.self_signed(), file) {
+            (Some(made), _) => CaSource::Own(made),
+            (None, Some(file)) => CaSource::File(file, server.registered_ca()),
+            (None, None) => CaSource::External,
         }
     }
 }

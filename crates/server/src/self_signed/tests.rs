@@ -137,6 +137,9 @@ fn a_directory_that_cannot_be_used_is_an_error() {
         format!("{error:#}")
     };
     assert!(refused(file.join("below")).starts_with("cannot read "), "a file is not a directory");
+    let expected = format!("{} is not a directory", file.display());
+    assert_eq!(refused(file.clone()), expected);
+    assert_eq!(refused("/dev/null".into()), "/dev/null is not a directory", "not world-writable");
     std::fs::write(directory.join("ca.crt"), "theirs").expect("written");
     assert!(refused(directory.clone()).contains("Tollgate did not create"));
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o777)).expect("changed");
