@@ -311,7 +311,7 @@ impl Registrar {
             let Some(object) = object else { return Ok(StoredConfigState::NotNeeded) };
             let answer =
                 self.client.force_server_side_apply(&self.target.path(), FIELD_MANAGER, object).await?;
-            self.count_and_log_write("webhook configuration created", String::new());
+            self.count_and_log_write("webhook configuration created", "");
             return state_of(parse_json(&answer)?.root());
         }
         let wrong = desired.with_parsed(|desired| differences(stored, desired, owner, narrowing))?;
@@ -336,7 +336,7 @@ impl Registrar {
             return Err(ApiError::Status { code: 200, message });
         }
         let fields = wrong.iter().map(Difference::to_string).chain(unneeded).collect::<Vec<_>>().join(", ");
-        self.count_and_log_write("webhook configuration updated", fields);
+        self.count_and_log_write("webhook configuration updated", &fields);
         state_of(answer.root())
     }
 

@@ -11,7 +11,7 @@ use tollgate_document::doc::Value;
 
 impl Registrar {
     /// Counts and logs a write.
-    pub(super) fn count_and_log_write(&self, what: &str, fields: String) {
+    pub(super) fn count_and_log_write(&self, what: &str, fields: &str) {
         let WebhookConfigRef { resource, name } = &self.target;
         self.status.update(|state| state.done += 1);
         tracing::info!(resource, name, fields, "{what}");
