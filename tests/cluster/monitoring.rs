@@ -91,8 +91,15 @@ fn exposition() -> String {
         double.serves(collection);
     }
     double.install_policies();
-    let arguments =
-        ["--register", "service", "--register-delay", "0s", "--cluster", "--policy-source", "files,cluster"];
+    let arguments = [
+        "--register",
+        "https://localhost:8443",
+        "--register-delay",
+        "0s",
+        "--cluster",
+        "--policy-source",
+        "files,cluster",
+    ];
     let policy = include_str!("wide.yaml");
     let webhook = Webhook::start("monitoring", &double, Some(policy), &arguments);
     double.until("registered", |double| double.object(VALIDATING, "tollgate").is_some());

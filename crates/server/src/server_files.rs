@@ -17,7 +17,7 @@ use super::settings::RegisteredAddress;
 use super::tls::{CertificateResolver, certified_key_and_expiry, parse_certificates, parse_key};
 use super::trust::{Untrusted, check_ca_bundle_is_unexpired, check_server_cert, check_server_name};
 
-/// The CA certificates to register, PEM, once they could be read from their file.
+/// The CA certificates to register, PEM; none if the certificate is self-signed, or if something else registers its CA.
 #[derive(Clone, Debug, Default)]
 pub struct RegisteredCa(Arc<ArcSwapOption<Vec<u8>>>);
 
@@ -41,33 +41,20 @@ pub(super) struct ServerFiles {
 impl ServerFiles {
     /// The source that reads and uses the files now and whenever they change.
     pub(super) fn into_source(self, metrics: Arc<Metrics>) -> anyhow::Result<CertificateSource> {
-        let ca = self.ca_file();
-        let files = [Some(&self.certificate), Some(&self.key), ca].into_iter().flatten();
-        let directories = files.map(|file| parent_directory(file).to_owned()).collect();
-        let reader = Arc::new(self);
-        let applier = reader.clone();
+        let files = [Some(&self.certificate), Some(&self.key), self.ca_file()];
+        let files: Vec<PathBuf> = files.into_iter().flatten().cloned().collect();
+        let directories = files.iter().map(|file| parent_directory(file).to_owned()).collect();
         CertificateSource::from_files(
             "server",
             directories,
             metrics,
-            Box::new(move || reader.read()),
-            Box::new(move |contents| applier.apply(contents)),
+            Box::new(move || read_same_generation(&files)),
+            Box::new(move |contents| self.apply(contents)),
         )
     }
 
     fn ca_file(&self) -> Option<&PathBuf> {
         self.address.as_ref().and_then(|address| address.ca.as_ref())
-    }
-
-    /// Reads the certificate, the key, and the CA if it is registered. A CA that was never there may come later.
-    fn read(&self) -> anyhow::Result<FileContents> {
-        let mut files = vec![self.certificate.clone(), self.key.clone()];
-        let without_ca = files.clone();
-        files.extend(self.ca_file().cloned());
-        match read_same_generation(&files) {
-            Err(_) if self.ca.get().is_none() => read_same_generation(&without_ca),
-            read => read,
-        }
     }
 
     /// Uses these contents of the files; returns when the certificate expires.

@@ -15,7 +15,6 @@ use tokio::time::Instant;
 
 use crate::cli::clock;
 use crate::cli::manifests;
-use crate::cli::outcome::Failure;
 use crate::cluster::{DesiredConfig, DesiredConfigForCaBundleFn, LeaseHandle, SharedRegistrationStatus};
 use crate::registration::{OptionalApi, WebhookDestination, WebhookEntries};
 use crate::server::{RegisteredCa, ReloadHooks, SelfSignedCerts};
@@ -40,12 +39,9 @@ impl CaSource {
         Ok(match self {
             CaSource::Own(made) => Some(made.merged_bundle(in_use, clock::unix_seconds())),
             CaSource::File(file, ca) => {
-                let in_words = |failure: Failure| anyhow::anyhow!(failure.message());
-                let Some(bytes) = ca.get() else {
-                    manifests::read_pem(file).map_err(in_words)?;
-                    anyhow::bail!("the CA in {} is not in use yet", file.display());
-                };
-                manifests::refuse_private_key_in(file, &bytes).map_err(in_words)?;
+                let bytes = ca.get().with_context(|| format!("{} is not in use", file.display()))?;
+                manifests::refuse_private_key_in(file, &bytes)
+                    .map_err(|failure| anyhow::anyhow!(failure.message()))?;
                 let text = String::from_utf8(bytes.to_vec());
                 Some(text.with_context(|| format!("{} is not PEM", file.display()))?)
             }

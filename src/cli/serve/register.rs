@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::configurations::{CaSource, DesiredWebhookEntries, WebhookConfigurationId, reload_hooks};
-use crate::cli::manifests::{
-    parse_namespace, parse_optional_api, parse_url, read_pem, refuse_private_key_in,
-};
+use crate::cli::manifests::{parse_namespace, parse_optional_api, parse_url, refuse_private_key_in};
 use crate::cli::outcome::Failure;
 use crate::cli::units::parse_duration;
 use crate::cluster::{Cluster, LeaseHandle, SharedRegistrationStatus, WebhookRegistration};
@@ -143,11 +141,10 @@ impl RegisterArgs {
     ) -> Result<Vec<BackgroundTask>, Failure> {
         let Some(here) = self.destination() else { return Ok(Vec::new()) };
         let ca_source = self.ca_source(server, certificates);
-        if let CaSource::File(file, _) = &ca_source {
-            // A file that cannot be read yet may appear later; a private key must never be registered.
-            if let Ok(pem) = read_pem(file) {
-                refuse_private_key_in(file, &pem)?;
-            }
+        if let CaSource::File(file, ca) = &ca_source
+            && let Some(pem) = ca.get()
+        {
+            refuse_private_key_in(file, &pem)?;
         }
         let engine_handle = server.engine_handle();
         let desired = Arc::new(engine_handle.with_engine(|engine| DesiredWebhookEntries::new(engine, lease)));
