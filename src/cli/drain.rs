@@ -48,7 +48,8 @@ use online::commands::{
 use online::reporter::{ContinueAndUndoCommands, Reporter};
 #[cfg(feature = "cluster")]
 use online::settings::{
-    ReplacementWaitCondition, RuleAnnotations, RunArgs, RunSettings, problems_of_kubernetes_release,
+    DEFAULT_LOCK_NAMESPACE, ReplacementWaitCondition, RuleAnnotations, RunArgs, RunSettings,
+    problems_of_kubernetes_release,
 };
 #[cfg(feature = "cluster")]
 use online::start::{Session, lock_settings_with_holder_identity};
@@ -133,7 +134,7 @@ pub(super) struct Undrain {
     yes: bool,
 
     /// Namespace of the Lease that prevents two drains at the same time
-    #[arg(long, value_name = "NAMESPACE", default_value = "tollgate-system")]
+    #[arg(long, value_name = "NAMESPACE", default_value = DEFAULT_LOCK_NAMESPACE)]
     lock_namespace: String,
 
     /// Output format; in JSON, each event is one line
@@ -283,6 +284,8 @@ impl PodMoveArgs {
 
 impl Drain {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
+        #[cfg(feature = "cluster")]
+        self.run.expires(&self.clock.now())?;
         #[cfg(feature = "cluster")]
         if self.state.is_empty() {
             return self.run_live(console);

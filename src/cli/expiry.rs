@@ -35,6 +35,10 @@ impl RuleExpiryArg {
             RuleExpiryArg::At(time) if time <= now => {
                 return Err(Failure::Usage("--expires: this time is in the past".to_owned()));
             }
+            // The annotation has whole seconds.
+            RuleExpiryArg::After(duration) if duration < Duration::from_secs(1) => {
+                return Err(Failure::Usage("--expires: this duration is too short".to_owned()));
+            }
             RuleExpiryArg::At(time) => Some(time),
             RuleExpiryArg::After(duration) => {
                 TimeDelta::from_std(duration).ok().and_then(|delta| now.checked_add_signed(delta))
@@ -59,6 +63,7 @@ mod tests {
             ("1h30m", Some("2026-11-16T10:30:00Z")),
             ("2026-11-17T00:00:00+02:00", Some("2026-11-16T22:00:00Z")),
             ("2026-11-16T08:59:59Z", None),
+            ("0s", None),
             ("tomorrow", None),
         ] {
             assert_eq!(resolved(text).as_deref(), expected, "{text}");

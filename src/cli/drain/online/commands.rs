@@ -94,14 +94,11 @@ pub(in crate::cli::drain) fn continue_and_undo_commands(
     commands_leaving_out(typed, given, context, &FLAGS_NOT_REPEATED)
 }
 
-/// Returns the flags with which the command of another drain uses the same cluster, such as `--context prod`. They name
-/// `context`, which this run uses; it is `None` in a pod.
+/// Returns the flags with which another command, also of kubectl, uses the same cluster, such as `--context prod`. They
+/// name `context`, which this run uses; it is `None` in a pod.
 pub(in crate::cli::drain) fn same_cluster_flags(given: &GivenFlags, context: Option<&str>) -> String {
-    let others: Vec<&str> = given
-        .flags()
-        .map(|(name, _)| name)
-        .filter(|name| !["kubeconfig", "lock_namespace"].contains(name))
-        .collect();
+    let others: Vec<&str> =
+        given.flags().map(|(name, _)| name).filter(|name| *name != "kubeconfig").collect();
     let context = context.map(|context| format!("--context {}", quote_for_shell(context)));
     let words = context.into_iter().chain([flags_to_paste(given, &others)]);
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

@@ -68,8 +68,17 @@ pub(super) enum Event {
     Proof { look: usize, holding: Vec<HoldingClaim> },
     /// The result of `--check`. `closed` is true if rules of this drain keep new pods off the devices.
     Checked { devices: usize, closed: bool, holding: Vec<HoldingClaim> },
-    /// The drain stopped before its end. The rules stay as they are.
-    Stopped { why: String, evicted: usize, deleted: usize, left: usize, go_on: String, go_back: String },
+    /// The drain stopped before its end. So many `rules` of it exist, and stay as they are; without one, there is
+    /// nothing to go back from.
+    Stopped {
+        why: String,
+        evicted: usize,
+        deleted: usize,
+        left: usize,
+        rules: usize,
+        go_on: String,
+        go_back: Option<String>,
+    },
     /// The drain ended; claims in `holding` still have selected devices.
     Finished { devices: usize, evicted: usize, deleted: usize, seconds: u64, holding: Vec<HoldingClaim> },
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::event::Event;
 use super::halt::StopReason;
-use super::rules::foreign_rule_message;
+use super::rule_object::foreign_rule_message;
 use super::run::{Run, into_refusal};
 use crate::cluster::{
     API_CALLS, AccessAttributes, ApiCall, CallTarget, DrainApiRequest, NeededBy, ObjectNames,

@@ -230,6 +230,19 @@ mod tests {
         }]
     }
 
+    /// The end of a drain that stopped, with so many rules left.
+    fn stopped(rules: usize) -> Event {
+        Event::Stopped {
+            why: "rule x was changed by bob".to_owned(),
+            evicted: 3,
+            deleted: 2,
+            left: 1,
+            rules,
+            go_on: "tollgate drain a".to_owned(),
+            go_back: (rules > 0).then(|| "tollgate undrain a".to_owned()),
+        }
+    }
+
     /// One event of each kind.
     fn all_events() -> Vec<Event> {
         let text = || "text".to_owned();
@@ -257,7 +270,8 @@ mod tests {
             Event::ReplacementReady { wave: 1, pod: pod("b"), node: text() },
             Event::WaveFinished { wave: 1, seconds: 60 },
             Event::Proof { look: 1, holding: holding() },
-            Event::Stopped { why: text(), evicted: 0, deleted: 0, left: 1, go_on: text(), go_back: text() },
+            stopped(1),
+            stopped(0),
             Event::Checked { devices: 8, closed: true, holding: Vec::new() },
             Event::Finished { devices: 8, evicted: 7, deleted: 0, seconds: 60, holding: Vec::new() },
         ]
@@ -301,20 +315,18 @@ mod tests {
 
     #[test]
     fn the_end_says_what_is_left_and_how_to_go_on_and_back() {
-        let stopped = Event::Stopped {
-            why: "rule x was changed by bob".to_owned(),
-            evicted: 3,
-            deleted: 2,
-            left: 1,
-            go_on: "tollgate drain a".to_owned(),
-            go_back: "tollgate undrain a".to_owned(),
-        };
         assert_eq!(
-            shown(Output::Text, &[stopped]),
+            shown(Output::Text, &[stopped(2)]),
             "09:00:00Z stopped: rule x was changed by bob\n\
-             09:00:00Z done: 3 pods evicted, 2 pods deleted; left: 1 pod; the rules stay as they are\n\
+             09:00:00Z done: 3 pods evicted, 2 pods deleted; left: 1 pod; 2 rules stay as they are\n\
              09:00:00Z to go on: tollgate drain a\n\
              09:00:00Z to go back: tollgate undrain a\n"
+        );
+        assert_eq!(
+            shown(Output::Text, &[stopped(0)]),
+            "09:00:00Z stopped: rule x was changed by bob\n\
+             09:00:00Z done: 3 pods evicted, 2 pods deleted; left: 1 pod; no rule of this drain is left, so new pods can get the devices\n\
+             09:00:00Z to go on: tollgate drain a\n"
         );
         let finished =
             |holding| Event::Finished { devices: 8, evicted: 7, deleted: 0, seconds: 754, holding };

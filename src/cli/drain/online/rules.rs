@@ -11,12 +11,15 @@ use std::time::Duration;
 
 use super::event::Event;
 use super::halt::StopReason;
-use super::rule_object::{RuleMetadata, rule_json, string_members};
-use super::run::{POLL_INTERVAL, Run, RunSettings};
+use super::rule_object::{
+    RuleMetadata, deleted_rule_message, foreign_rule_message, parse_rule, rule_json, selector_of_rule,
+    string_members,
+};
+use super::run::{POLL_INTERVAL, Run};
 use super::server::ServerResponse;
 use super::time::seconds_between;
 use crate::cluster::DrainApiRequest;
-use tollgate_document::doc::{self, Doc, Value};
+use tollgate_document::doc::Value;
 use tollgate_drain::{
     DrainPlan, FLAGS_ANNOTATION, ID_LABEL, PlannedRule, STARTED_ANNOTATION, TARGET_ANNOTATION,
     drain_id_from_targets_and_key,
@@ -31,6 +34,8 @@ pub(super) const WAVE_ANNOTATION: &str = "tollgate.dev/wave";
 
 /// Maximum time until the eviction controller writes its condition into the status of a rule.
 const MAX_CONDITION_WAIT_SECONDS: i64 = 30;
+/// Time in which a watch shows a rule that was just created. If it does not, the API server is asked for the rule.
+const MAX_WATCH_DELAY_SECONDS: i64 = 3;
 /// How many times, once a second, it is checked whether a deleted rule is gone.
 const MAX_DELETION_CHECKS: usize = 10;
 /// How many times a write of a rule is repeated because another client, mostly the eviction controller, wrote it
@@ -74,37 +79,6 @@ impl Effect {
             Effect::NoSchedule => "NoSchedule",
         }
     }
-}
-
-/// Returns the message that a rule with the name of a rule of this drain belongs to somebody else.
-pub(super) fn foreign_rule_message(rule: Value<'_>, settings: &RunSettings) -> String {
-    let metadata = rule.get("metadata");
-    let (name, target) =
-        (metadata.get("name").str(), metadata.get("annotations").get(TARGET_ANNOTATION).str());
-    if metadata.get("labels").get(ID_LABEL).str().is_empty() {
-        return format!(
-            "rule {name} exists already and is not a rule of a drain; delete it, or choose another key with --key"
-        );
-    }
-    let undrain = settings.undrain_command(target, rule.get("spec").get("taint").get("key").str());
-    format!(
-        "rule {name} belongs to the drain of {target}; end that drain first with `{undrain}`, or choose another key with \
-         --key"
-    )
-}
-
-/// Parses a rule that the API server returned.
-fn parse_rule(body: &str) -> Result<Doc<'_>, StopReason> {
-    doc::parse(body).map_err(|_error| StopReason::internal("the rule is not JSON"))
-}
-
-/// Returns the device selector of a stored rule.
-pub(super) fn selector_of_rule(rule: Value<'_>) -> DeviceNameSelector {
-    let selector = rule.get("spec").get("deviceSelector");
-    let name = |field: &str| {
-        Some(selector.get(field)).filter(|name| name.exists()).map(|name| name.str().to_owned())
-    };
-    DeviceNameSelector { driver: name("driver"), pool: name("pool"), device: name("device") }
 }
 
 impl Run<'_> {
@@ -157,15 +131,18 @@ impl Run<'_> {
                 effect: rule.effect.name().to_owned(),
             });
         }
-        let kept = if is_new { 0 } else { self.rules.len() };
+        let kept = if is_new { Vec::new() } else { self.rules.clone() };
         let Err(halt) = self.create_rules_and_set_no_schedule(&plan) else { return Ok(()) };
         // An API server that fails may not answer a delete either; then the rules are found by their label.
-        for rule in self.rules.split_off(kept) {
-            self.delete_rule(&rule.name, &rule.uid).map_err(|_failed| halt.clone())?;
+        for rule in self.rules.clone() {
+            if kept.iter().all(|known| known.name != rule.name) {
+                self.delete_rule(&rule.name, &rule.uid).map_err(|_failed| halt.clone())?;
+                self.rules.retain(|known| known.name != rule.name);
+            }
         }
         match halt {
             StopReason::Stopped(why) | StopReason::Refused(why) if is_new => Err(StopReason::Refused(
-                format!("{why}; the rules were deleted again, and no pod was evicted"),
+                format!("{why}; no rule of this drain is left, and no pod was evicted"),
             )),
             halt => Err(halt),
         }
@@ -273,9 +250,17 @@ impl Run<'_> {
         let mut left: Vec<String> = open.map(|rule| rule.name.clone()).collect();
         while !left.is_empty() {
             self.refresh_objects_with_retries()?;
+            self.check_rules_unchanged()?;
+            let waited = seconds_between(since, self.server.time_of_last_exchange());
             let mut unseen = Vec::new();
             for name in left {
                 let Some(message) = self.eviction_condition_message(&name) else {
+                    let is_watched =
+                        self.server.objects().get(ObjectKind::DeviceTaintRule, "", &name).is_some();
+                    if waited >= MAX_WATCH_DELAY_SECONDS && !is_watched {
+                        // An error if the rule was deleted.
+                        self.get_own_rule(&name)?;
+                    }
                     unseen.push(name);
                     continue;
                 };
@@ -288,7 +273,7 @@ impl Run<'_> {
             if left.is_empty() {
                 break;
             }
-            if seconds_between(since, self.server.time_of_last_exchange()) >= MAX_CONDITION_WAIT_SECONDS {
+            if waited >= MAX_CONDITION_WAIT_SECONDS {
                 return Err(StopReason::Stopped(format!(
                     "the eviction controller has written no condition for rule {} within {MAX_CONDITION_WAIT_SECONDS} s, so it is not \
                      certain that this cluster acts on DeviceTaintRules; check that the feature gate DRADeviceTaintRules is \
@@ -341,7 +326,7 @@ impl Run<'_> {
                 if expected.effect == Effect::None {
                     continue;
                 }
-                return Err(format!("rule {name} was deleted by somebody else"));
+                return Err(deleted_rule_message(name));
             };
             let taint = rule.get("spec").get("taint");
             if !expected.is_stored_unchanged(rule, key) {
@@ -353,6 +338,17 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns how many rules of this drain exist, as far as it is known: the watch may not show new ones yet.
+    pub(super) fn count_rules_left(&self) -> usize {
+        let objects = self.server.objects();
+        let is_left = |rule: &&DrainRule| {
+            let stored = objects.get(ObjectKind::DeviceTaintRule, "", &rule.name);
+            let is_own = |stored: Value<'_>| stored.get("metadata").get("uid").str() == rule.uid;
+            stored.map_or(rule.effect == Effect::None, is_own)
+        };
+        self.rules.iter().filter(is_left).count()
     }
 
     /// Sends the rule `wanted` in place of the stored rule of this name, with the stored metadata after `change`.
@@ -409,9 +405,13 @@ impl Run<'_> {
         self.send_with_retries(&DrainApiRequest::GetRule { version, name: name.to_owned() })
     }
 
-    /// Returns the rule of that name as JSON. Returns an error if it is not a rule of this drain.
+    /// Returns the rule of that name as JSON. Returns an error if it is not a rule of this drain, or does not exist.
     fn get_own_rule(&mut self, name: &str) -> Result<String, StopReason> {
         let answer = self.get_rule(name)?;
+        if answer.code == 404 {
+            self.rules.retain(|rule| rule.name != name);
+            return Err(StopReason::Stopped(deleted_rule_message(name)));
+        }
         if !answer.is_success() {
             return Err(StopReason::Stopped(format!(
                 "cannot read rule {name}: {}",

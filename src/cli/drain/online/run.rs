@@ -108,8 +108,10 @@ pub(super) fn drain(
         Err(StopReason::Stopped(why)) => {
             let (evicted, deleted, left) =
                 (run.evicted.len(), run.deleted.len(), run.count_planned_pods_not_moved());
+            let rules = run.count_rules_left();
             let ContinueAndUndoCommands { go_on, go_back } = settings.next.clone();
-            run.notify_observer(&Event::Stopped { why, evicted, deleted, left, go_on, go_back });
+            let go_back = (rules > 0).then_some(go_back);
+            run.notify_observer(&Event::Stopped { why, evicted, deleted, left, rules, go_on, go_back });
             Ending::Stopped
         }
     }

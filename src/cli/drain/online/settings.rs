@@ -15,8 +15,12 @@ use crate::cli::outcome::Failure;
 use crate::cli::plugin;
 use crate::cli::units::parse_duration;
 use tollgate_api::profile::Version;
-use tollgate_drain::{DEFAULT_KEY, DrainRequest};
+use tollgate_document::doc::Value;
+use tollgate_drain::{DEFAULT_KEY, DrainRequest, TARGET_ANNOTATION};
 use tollgate_forecast::SimulatedRelease;
+
+/// The namespace of the Lease unless `--lock-namespace` is given.
+pub(in crate::cli::drain) const DEFAULT_LOCK_NAMESPACE: &str = "tollgate-system";
 
 /// Flags of a drain that changes the cluster.
 #[derive(Debug, clap::Args)]
@@ -64,7 +68,7 @@ pub(in crate::cli::drain) struct RunArgs {
     #[arg(
         long,
         value_name = "NAMESPACE",
-        default_value = "tollgate-system",
+        default_value = DEFAULT_LOCK_NAMESPACE,
         help_heading = "Run",
         hide_short_help = true
     )]
@@ -117,15 +121,28 @@ pub(in crate::cli::drain) struct RunSettings {
 }
 
 impl RunSettings {
-    /// Returns the command that deletes the rules of another drain. `target` is the annotation of its rules.
-    pub(super) fn undrain_command(&self, target: &str, key: &str) -> String {
-        let key = (key != DEFAULT_KEY).then(|| format!("--key {}", quote_for_shell(key)));
-        let words = [plugin::program_name().to_owned(), "undrain".to_owned()]
-            .into_iter()
-            .chain(target.split(' ').map(quote_for_shell))
-            .chain([self.cluster_flags.clone()])
-            .chain(key);
-        words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    /// Returns the command that ends the drain to which a stored rule belongs: `undrain`, or the deletion of the rule
+    /// if its annotation does not say what was drained.
+    pub(super) fn end_drain_command(&self, rule: Value<'_>) -> String {
+        let metadata = rule.get("metadata");
+        let target = metadata.get("annotations").get(TARGET_ANNOTATION).str();
+        let words: Vec<String> = if target.is_empty() {
+            let name = quote_for_shell(metadata.get("name").str());
+            vec!["kubectl delete devicetaintrule".to_owned(), name, self.cluster_flags.clone()]
+        } else {
+            let key = rule.get("spec").get("taint").get("key").str();
+            let key = (key != DEFAULT_KEY).then(|| format!("--key {}", quote_for_shell(key)));
+            let namespace = self.lock.as_ref().map(|lock| lock.namespace.as_str());
+            let namespace = namespace.filter(|namespace| *namespace != DEFAULT_LOCK_NAMESPACE);
+            [plugin::program_name().to_owned(), "undrain".to_owned()]
+                .into_iter()
+                .chain(target.split(' ').map(quote_for_shell))
+                .chain([self.cluster_flags.clone()])
+                .chain(namespace.map(|namespace| format!("--lock-namespace {}", quote_for_shell(namespace))))
+                .chain(key)
+                .collect()
+        };
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -146,13 +163,18 @@ impl RunArgs {
         (!self.no_lock).then(|| self.lock_namespace.clone())
     }
 
+    /// Returns the time of `--expires` as RFC 3339; an error if it is not after `now`.
+    pub(in crate::cli::drain) fn expires(&self, now: &str) -> Result<Option<String>, Failure> {
+        self.expires.map(|expiry| expiry.resolve_rfc3339(now)).transpose()
+    }
+
     /// Returns the annotations of the rules for people. `now` is RFC 3339.
     pub(in crate::cli::drain) fn rule_annotations(
         &self,
         flags: String,
         now: &str,
     ) -> Result<RuleAnnotations, Failure> {
-        let expires = self.expires.map(|expiry| expiry.resolve_rfc3339(now)).transpose()?;
+        let expires = self.expires(now)?;
         Ok(RuleAnnotations { flags, reason: self.reason.clone(), owner: self.owner.clone(), expires })
     }
 }

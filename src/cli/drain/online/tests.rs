@@ -448,6 +448,10 @@ fn undrain_deletes_the_rules_of_its_drain_only() {
     let ending = undrain(&mut sim, &settings(), &mut watcher, false);
     let Ending::Refused(why) = ending else { panic!("{ending:?}") };
     assert!(why.contains("run `tollgate undrain node/gpu-node-09 --context prod`"), "{why}");
+    sim.set(ObjectKind::DeviceTaintRule, &other.replace("tollgate.dev/target", "example.com/a"));
+    let ending = undrain(&mut sim, &settings(), &mut watcher, false);
+    let Ending::Refused(why) = ending else { panic!("{ending:?}") };
+    assert!(why.contains("run `kubectl delete devicetaintrule other --context prod`"), "{why}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::rules::Effect;
 use super::run::{DrainUserInterface, Ending, Run, RunSettings, holding_claim, into_refusal};
 use super::server::Server;
 use tollgate_document::doc::Value;
-use tollgate_drain::{ID_LABEL, TARGET_ANNOTATION};
+use tollgate_drain::ID_LABEL;
 use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::ObjectKind;
 
@@ -49,7 +49,7 @@ impl Run<'_> {
         self.refresh_objects_with_retries().map_err(into_refusal)?;
         let rules = self.own_rule_names_uids_effects();
         if rules.is_empty() {
-            return Err(StopReason::Refused(self.no_rules_message_with_undrain_commands()));
+            return Err(StopReason::Refused(self.no_rules_message_with_other_drains()));
         }
         for [rule, _, effect] in rules.clone() {
             self.notify_observer(&if is_dry_run {
@@ -85,17 +85,12 @@ impl Run<'_> {
         .collect()
     }
 
-    /// Returns the message that there are no rules of this drain, with the `undrain` commands of the drains that
-    /// exist.
-    fn no_rules_message_with_undrain_commands(&self) -> String {
+    /// Returns the message that there are no rules of this drain, with the commands that end the drains that exist.
+    fn no_rules_message_with_other_drains(&self) -> String {
         let rules = self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule);
         let drains: BTreeSet<String> = rules
             .filter(|rule| !drain_id_label(*rule).is_empty())
-            .map(|rule| {
-                let target = rule.get("metadata").get("annotations").get(TARGET_ANNOTATION).str();
-                let key = rule.get("spec").get("taint").get("key").str();
-                format!("`{}`", self.settings.undrain_command(target, key))
-            })
+            .map(|rule| format!("`{}`", self.settings.end_drain_command(rule)))
             .collect();
         let (typed, key) = (self.settings.request.typed.join(" "), &self.settings.request.key);
         if drains.is_empty() {

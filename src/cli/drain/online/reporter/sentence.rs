@@ -76,17 +76,20 @@ pub(super) fn event_lines(event: &Event, next: &ContinueAndUndoCommands) -> Vec<
             };
             return std::iter::once(first).chain(claim_lines(holding)).chain([access.to_owned()]).collect();
         }
-        Event::Stopped { why, evicted, deleted, left, go_on, go_back } => {
-            return vec![
-                format!("stopped: {why}"),
-                format!(
-                    "done: {}; left: {}; the rules stay as they are",
-                    moved_pods_text(*evicted, *deleted),
-                    count_with_noun(*left, "pod")
-                ),
-                format!("to go on: {go_on}"),
-                format!("to go back: {go_back}"),
-            ];
+        Event::Stopped { why, evicted, deleted, left, rules, go_on, go_back } => {
+            let rules = match rules {
+                0 => "no rule of this drain is left, so new pods can get the devices".to_owned(),
+                1 => "1 rule stays as it is".to_owned(),
+                rules => format!("{rules} rules stay as they are"),
+            };
+            let done = format!(
+                "done: {}; left: {}; {rules}",
+                moved_pods_text(*evicted, *deleted),
+                count_with_noun(*left, "pod")
+            );
+            let go_back = go_back.iter().map(|go_back| format!("to go back: {go_back}"));
+            let lines = [format!("stopped: {why}"), done, format!("to go on: {go_on}")];
+            return lines.into_iter().chain(go_back).collect();
         }
         Event::Finished { devices, evicted, deleted, seconds, holding } => {
             let done = format!("{} in {}", moved_pods_text(*evicted, *deleted), kubectl_duration(*seconds));

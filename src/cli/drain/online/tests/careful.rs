@@ -192,3 +192,35 @@ fn missing_permissions_name_the_roles_that_grant_them() {
          manifests/components/drain"
     );
 }
+
+/// Deletes all rules, as another admin would.
+fn delete_rules(sim: &mut Simulator) {
+    for (name, _) in sim.rules() {
+        sim.remove(ObjectKind::DeviceTaintRule, "", &name);
+    }
+}
+
+#[test]
+fn a_rule_that_is_deleted_before_it_is_confirmed_is_not_blamed_on_the_controller() {
+    let mut sim = example_simulator();
+    sim.has_controller = false;
+    sim.after(5, delete_rules);
+    let (ending, _) = run(&mut sim);
+    let Ending::Refused(why) = ending else { panic!("{ending:?}") };
+    assert!(why.contains("was deleted by somebody else; no rule of this drain is left"), "{why}");
+}
+
+#[test]
+fn a_drain_without_rules_says_so_at_its_end() {
+    let mut sim = example_simulator();
+    after_third_eviction(&mut sim, delete_rules);
+    let (_, watcher) = run(&mut sim);
+    let last = watcher.events.last();
+    assert!(matches!(last, Some(Event::Stopped { rules: 0, go_back: None, .. })), "{last:?}");
+
+    let mut sim = example_simulator();
+    after_third_eviction(&mut sim, |sim| sim.is_interrupted = true);
+    let (_, watcher) = run(&mut sim);
+    let last = watcher.events.last();
+    assert!(matches!(last, Some(Event::Stopped { rules: 1, go_back: Some(_), .. })), "{last:?}");
+}
