@@ -28,6 +28,8 @@ use super::levels::LevelArgs;
 use super::manifests::parse_namespace;
 use super::outcome::{ExitCounts, Failure};
 use super::picture::StateSource;
+#[cfg(feature = "cluster")]
+use super::policies::{self, UnreadResources};
 use super::shared::{DefaultRules, EngineArgs, ExitArgs, ProfileArg, parse_profile};
 use super::state::{self, DumpInventory};
 use crate::config::Levels;
@@ -35,6 +37,7 @@ use crate::report::Format;
 use reporter::AuditReporter;
 use tollgate_api::profile::{GateChoice, Profile};
 use tollgate_engine::engine::Engine;
+use tollgate_engine::policy::PolicyResource;
 use tollgate_engine::rules::table::TAINT_RULE_IMPACT;
 
 /// Check all stored objects in a cluster or dump against the release of the cluster or another release
@@ -78,7 +81,8 @@ pub(super) struct Arguments {
 
 const AFTER_HELP: &str = "\
 Without --state, Tollgate reads the cluster that --context or the current context specifies, and \
-changes nothing. If the environment variable CI is set, --context is required.
+changes nothing. If the environment variable CI is set, --context is required. Without --policy, \
+the policies that are custom resources of the cluster apply.
 
 Without --kubernetes, Tollgate uses the release and feature gates of the cluster. To check an upgrade in \
 advance, set --kubernetes to the new release. If a dump does not contain the release of its cluster, also set --from.
@@ -145,7 +149,7 @@ impl Arguments {
         let mut header = read_dump_header_comments(&texts);
         let cluster = self.dumped_cluster_profile(&mut header, console)?;
         let profiles = self.engine.release.dump_profiles(&header, console)?;
-        let mut run = self.audit_settings(profiles)?;
+        let mut run = self.audit_settings(profiles, &[])?;
         run.engine = run.engine.for_stored_objects(cluster);
         let mut reporter = AuditReporter::start_report(&self.output, self.statistics, &run, console)?;
         reporter.kubectl = self.engine.release.server.context.kubectl_with_context();
@@ -157,13 +161,48 @@ impl Arguments {
     #[cfg(feature = "cluster")]
     fn run_live(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let asked = self.engine.release.live_server()?;
-        let run = self.audit_settings(self.engine.release.live_profiles()?)?;
+        let (policies, unread) = self.read_policies_of_cluster(asked, console);
+        let run = self.audit_settings(self.engine.release.live_profiles()?, &policies)?;
         let mut reporter = AuditReporter::start_report(&self.output, self.statistics, &run, console)?;
+        reporter.incomplete.extend(unread);
         reporter.kubectl = self.engine.release.server.context.kubectl_with_context();
         reporter.source = StateSource::from_cluster(asked);
         reporter.cluster = Some(format!("{}: Kubernetes {}", asked.endpoint(), asked.info.release));
         live::audit_cluster(asked, run, &mut reporter, console);
         Ok(self.exit.apply_exit_flags(reporter.finish_report(console)?))
+    }
+
+    /// Reads the policies that are custom resources of the cluster, unless `--policy` is given. Also returns why they
+    /// could not be read. Users who may not list them only get a note, because they can pass the files.
+    #[cfg(feature = "cluster")]
+    fn read_policies_of_cluster(
+        &self,
+        asked: &super::live::ConnectedServer,
+        console: &mut Console,
+    ) -> (Vec<PolicyResource>, Option<String>) {
+        if !self.engine.policies.paths.is_empty() {
+            return (Vec::new(), None);
+        }
+        let unread = match policies::read_resources(&asked.cluster) {
+            Ok(resources) => {
+                if !resources.is_empty() {
+                    let count = resources.len();
+                    console.note(&format!("checking against the policies of the cluster ({count})"));
+                }
+                return (resources, None);
+            }
+            Err(unread) => unread,
+        };
+        match unread {
+            UnreadResources::Forbidden(why) => {
+                console.note(&format!("the policies of the cluster are not checked: {why}"));
+                (Vec::new(), None)
+            }
+            UnreadResources::Failed(why) => {
+                console.error(&why);
+                (Vec::new(), Some(why))
+            }
+        }
     }
 
     /// Returns the profile of the cluster that a dump comes from, as recorded in the dump or set with `--from`;
@@ -186,9 +225,15 @@ impl Arguments {
         from.with_gates(&GateChoice::Default).map(Some).map_err(Failure::Usage)
     }
 
-    /// Builds the engine and the settings of an audit that checks objects against these profiles.
-    fn audit_settings(&self, profiles: Vec<&'static Profile>) -> Result<AuditSettings<'_>, Failure> {
-        let engine = self.engine.engine_for(DefaultRules::Stored, profiles)?.for_stored_objects(None);
+    /// Builds the engine and the settings of an audit that checks objects against these profiles, and against
+    /// policies of the cluster as well as those of `--policy`.
+    fn audit_settings(
+        &self,
+        profiles: Vec<&'static Profile>,
+        resources: &[PolicyResource],
+    ) -> Result<AuditSettings<'_>, Failure> {
+        let engine =
+            self.engine.engine_for(DefaultRules::Stored, profiles, resources)?.for_stored_objects(None);
         let now = self.clock.now();
         let expirations_within_week = deadlines::expirations_within_week(&engine.policies, &now);
         let (levels, namespace) = (self.levels.levels(), self.namespace.as_deref());

@@ -77,16 +77,35 @@ pub(super) fn no_policies_error(paths: &[PathBuf], texts: &[PolicyFile], set: &P
     Some(format!("{names}: contains no policies"))
 }
 
+/// Why the policies of a cluster could not be read.
+#[cfg(feature = "cluster")]
+#[derive(Debug)]
+pub(super) enum UnreadResources {
+    /// The user may not list them. The message names a ClusterRole that allows it.
+    Forbidden(String),
+    Failed(String),
+}
+
+#[cfg(feature = "cluster")]
+impl From<UnreadResources> for Failure {
+    fn from(unread: UnreadResources) -> Failure {
+        let (UnreadResources::Forbidden(why) | UnreadResources::Failed(why)) = unread;
+        Failure::Input(why)
+    }
+}
+
 /// Reads the policies that are custom resources of a cluster; none if their definitions are not installed.
 #[cfg(feature = "cluster")]
-pub(super) fn read_resources(cluster: &crate::cluster::Cluster) -> Result<Vec<PolicyResource>, Failure> {
+pub(super) fn read_resources(
+    cluster: &crate::cluster::Cluster,
+) -> Result<Vec<PolicyResource>, UnreadResources> {
     use crate::cluster::{KeptFieldsAndSizeLimit, ListEvent};
     use policy::PolicyKind;
 
     let endpoint = cluster.endpoint();
     // A user without permissions cannot see from a list whether the kind exists.
     let installed = cluster.creatable_policy_kinds().map_err(|error| {
-        Failure::Input(format!("{endpoint}: cannot read whether policies are installed: {error}"))
+        UnreadResources::Failed(format!("{endpoint}: cannot read whether policies are installed: {error}"))
     })?;
     let (mut resources, mut left_out) = (Vec::new(), None);
     for listed in &installed {
@@ -108,18 +127,18 @@ pub(super) fn read_resources(cluster: &crate::cluster::Cluster) -> Result<Vec<Po
         );
         if let Err(failed) = result {
             let name = listed.kubectl_resource_name();
-            let hint = match failed.error.http_status_or_zero() {
-                403 => format!(
-                    "; allow `list` on {name}, for example with the ClusterRole tollgate-policy-reader of \
+            let why = format!("{endpoint}: cannot list {name}: {failed}");
+            return Err(match failed.error.http_status_or_zero() {
+                403 => UnreadResources::Forbidden(format!(
+                    "{why}; allow `list` on {name}, for example with the ClusterRole tollgate-policy-reader of \
                      manifests/components/policy-resources"
-                ),
-                _ => String::new(),
-            };
-            return Err(Failure::Input(format!("{endpoint}: cannot list {name}: {failed}{hint}")));
+                )),
+                _ => UnreadResources::Failed(why),
+            });
         }
     }
     match left_out {
-        Some(left_out) => Err(Failure::Input(format!("{endpoint}: {left_out}"))),
+        Some(left_out) => Err(UnreadResources::Failed(format!("{endpoint}: {left_out}"))),
         None => Ok(resources),
     }
 }

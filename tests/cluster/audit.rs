@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::double::Double;
+use crate::double::policies::TOLERATION_POLICIES;
 use crate::live::{double, files, only_reads, run, run_in};
 use crate::state::{BUDGETS, CLAIMS, PODS, RULES, SLICES, claim, pod, slice};
 
@@ -280,6 +281,38 @@ fn what_the_audit_cannot_list_is_said() {
     assert!(err.contains("part.yaml contains an incomplete PodList"), "{err}");
     let (code, _, err) = run_in(&double, &folder, &["snapshot"], &[("CI", "true")]);
     assert!(code == 2 && err.contains("CI is set; choose the cluster with --context NAME\n"), "{err}");
+}
+
+/// Without `--policy`, the audit judges as a webhook with the policies of the cluster would.
+#[test]
+fn stored_policies_apply_without_policy_files() {
+    let (double, folder) = (cluster_with_problems("audit-policies"), files("audit-policies"));
+    let audit = |more: &[&str]| run(&double, &folder, &[&["audit", "--rules", "policy"], more].concat());
+    let (code, out, err) = audit(&[]);
+    assert!(code == 0 && !err.contains("polic"), "no definitions: {out}{err}");
+    double.install_policies();
+    let (code, out, err) = audit(&[]);
+    assert!(code == 0 && !err.contains("polic"), "no policies: {out}{err}");
+    double.put(TOLERATION_POLICIES, json!({
+        "apiVersion": "tollgate.dev/v1alpha1", "kind": "TolerationPolicy", "metadata": {"name": "research", "uid": "u"},
+        "spec": {"match": {"namespaceSelector": {"matchLabels": {"team": "ml"}}}, "allow": [{"key": "example.com/slow"}]},
+    }));
+    let (code, out, err) = audit(&[]);
+    assert!(code == 1 && out.contains("policy research"), "{out}{err}");
+    assert!(err.contains("note: checking against the policies of the cluster (1)"), "{err}");
+    std::fs::write(folder.join("policy.yaml"), POLICY.replace("example.com/slow", "example.com/*"))
+        .expect("written");
+    let (code, out, err) = audit(&["--policy", "policy.yaml"]);
+    assert!(code == 0 && !err.contains("of the cluster"), "only the file: {out}{err}");
+    double.refuse(&[("/tolerationpolicies", 403)]);
+    let (code, out, err) = audit(&[]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(err.contains("note: the policies of the cluster are not checked: "), "{err}");
+    assert!(err.contains("ClusterRole tollgate-policy-reader"), "{err}");
+    double.refuse(&[("/tolerationpolicies", 500)]);
+    let (code, out, err) = audit(&[]);
+    assert!(code == 3 && err.contains("cannot list tolerationpolicies.tollgate.dev"), "{out}{err}");
+    only_reads(&double);
 }
 
 #[test]

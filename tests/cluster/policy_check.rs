@@ -61,6 +61,17 @@ fn the_policies_of_a_cluster_answer() {
         check(&double, "file", &[DEGRADED, "--context", "double", "--policy", "policy.yaml"]);
     assert_eq!(code, 1, "{out}{err}");
     assert!(err.contains("TolerationPolicy/research of the cluster is not used: a file has"), "{err}");
+    let config = double.kubeconfig().display().to_string();
+    // An explicit kubeconfig asks for its cluster as well.
+    let (code, out, err) = check(&double, "kubeconfig", &[DEGRADED, "--kubeconfig", &config]);
+    assert_eq!(code, 0, "{out}{err}");
+    let exported = |flags: &[&str]| {
+        let export = ["policy", "export", "--to", "vap"];
+        run(&double, &files("policy-export"), &[&export, flags].concat())
+    };
+    let (code, out, err) = exported(&["--context", "double"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("gpu.example.com/degraded"), "{out}");
     only_reads(&double);
 }
 

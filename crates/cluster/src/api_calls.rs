@@ -139,6 +139,12 @@ pub const API_CALLS: &[ApiCall] = &[
     objects_call(NeededBy::Audit, "", "namespaces", LIST),
     objects_call(NeededBy::Audit, "policy", "poddisruptionbudgets", LIST),
     objects_call(NeededBy::Audit, "admissionregistration.k8s.io", "validatingadmissionpolicies", LIST),
+    // Policies that are custom resources, if their definitions are installed.
+    audit_discovery_call("/apis/tollgate.dev/v1alpha1"),
+    objects_call(NeededBy::Audit, "tollgate.dev", "tolerationpolicies", LIST),
+    objects_call(NeededBy::Audit, "tollgate.dev", "taintpolicies", LIST),
+    objects_call(NeededBy::Audit, "tollgate.dev", "taintrulepolicies", LIST),
+    objects_call(NeededBy::Audit, "tollgate.dev", "parameterpolicies", LIST),
     // APIs that are installed on their own; without them the group is not in the discovery.
     audit_discovery_call("/apis/apps.foundationdb.org"),
     objects_call(NeededBy::Audit, "apps.foundationdb.org", "foundationdbclusters", LIST),

@@ -22,6 +22,7 @@ use crate::cli::version::Output;
 use crate::cli::{clock, namespaces, to_safe_json};
 use crate::report::record::{Json, collect_records, record};
 use toleration_arg::TolerationArg;
+use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
 use tollgate_engine::engine::{
     Attributes, Diagnostic, Engine, LabelsIfKnown, LoadedNamespaces, NamespaceLabelLookup as _, Verdict,
@@ -67,8 +68,8 @@ pub(super) struct Check {
 }
 
 const AFTER_HELP: &str = "\
-With --context, the policies that are custom resources of that cluster count in addition to those
-of --policy. If both have the same kind and name, the file counts.
+With --context or --kubeconfig, the policies that are custom resources of that cluster count in addition to
+those of --policy. If both have the same kind and name, the file counts.
 
 Policies that depend on the labels of namespaces require --namespaces or --context. With --context,
 the labels come from that cluster.
@@ -231,13 +232,13 @@ impl Check {
         Some(record! { "username": user, "groups": self.explicit_and_implicit_user_groups() })
     }
 
-    /// Reads the policies and the namespace from the cluster of `--context`. Reads nothing without that flag, and
-    /// no namespace if `--namespaces` has it.
+    /// Reads the policies and the namespace from the cluster of `--context` or `--kubeconfig`. Reads nothing without
+    /// these flags, and no namespace if `--namespaces` has it.
     #[cfg(feature = "cluster")]
     fn read_policies_and_namespace_of_context(
         &self,
     ) -> Result<(Vec<PolicyResource>, Option<LoadedNamespaces>), Failure> {
-        if !self.release.server.context.has_context_flag() {
+        if !self.release.server.context.names_cluster() {
             return Ok((Vec::new(), None));
         }
         let asked = self.release.live_server()?;
@@ -259,6 +260,15 @@ impl Check {
         Ok((resources, Some(namespaces)))
     }
 
+    /// Returns the release to check the claim against: that of the cluster whose policies are read.
+    fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
+        #[cfg(feature = "cluster")]
+        if self.release.server.context.names_cluster() {
+            return self.release.live_profiles();
+        }
+        self.release.profiles()
+    }
+
     /// Checks a new claim with this toleration against the policies.
     fn check_toleration<'p>(
         &self,
@@ -270,7 +280,7 @@ impl Check {
         now: &str,
     ) -> Result<TolerationVerdict<'p>, Failure> {
         let rules = RuleSet::parse("policy-toleration,policy-lookup").map_err(Failure::Usage)?;
-        let engine = Engine::new(self.release.profiles()?, rules).with_policies(Arc::clone(policies));
+        let engine = Engine::new(self.profiles()?, rules).with_policies(Arc::clone(policies));
         let claim = format!(
             r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"check","namespace":"{}"}},"spec":{{"devices":{{"requests":[{{"name":"check","exactly":{{"deviceClassName":"check","tolerations":[{}]}}}}]}}}}}}"#,
             self.namespace,

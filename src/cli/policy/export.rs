@@ -13,13 +13,15 @@ use super::super::console::Console;
 use super::super::manifests::parse_namespace;
 use super::super::mutate::print;
 use super::super::outcome::{ExitCounts, Failure};
+#[cfg(feature = "cluster")]
+use super::super::policies;
 use super::super::shared::{PolicyArgs, ReleaseArgs};
 use crate::report::record::{Json, collect_records, record};
 use tollgate_api::profile::{self, Profile};
 use tollgate_document::doc;
 use tollgate_engine::policy::{
     AdmissionPolicy, AdmissionPolicyExport as Exported, ExportedValidation, NamedExpression, Omission,
-    PolicySet,
+    PolicyResource, PolicySet,
 };
 use tollgate_engine::rules::FindingLevel;
 use tollgate_formats::gotime;
@@ -60,7 +62,8 @@ pub(super) struct Export {
 }
 
 const AFTER_HELP: &str = "\
-Without --kubernetes, the policies are exported for the newest release.
+Without --kubernetes, the policies are exported for the newest release, or with --context for that of the cluster.
+With --context and without --policy, the policies that are custom resources of the cluster are exported.
 
 Exit codes:
   0  everything was exported
@@ -86,11 +89,16 @@ enum Output {
 impl Export {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let ExportForm::Vap = self.to;
-        if self.policies.paths.is_empty() {
-            return Err(Failure::Usage("--policy is required".to_owned()));
+        #[cfg(feature = "cluster")]
+        let resources = self.policies_of_context()?;
+        #[cfg(not(feature = "cluster"))]
+        let resources: Vec<PolicyResource> = Vec::new();
+        if self.policies.paths.is_empty() && resources.is_empty() {
+            let hint = "set --policy PATH, or --context NAME for the policies of a cluster";
+            return Err(Failure::Usage(format!("there are no policies; {hint}")));
         }
         let profiles = self.releases()?;
-        let set = self.policies.load(&[])?;
+        let set = self.policies.load(&resources)?;
         let now = gotime::parse_rfc3339(&self.clock.now())
             .map_err(|reason| Failure::Usage(format!("--now: {reason}")))?;
         let export = set.export_as_admission_policies(&profiles, now);
@@ -121,6 +129,16 @@ impl Export {
             }
         }
         Ok(ExitCounts { denied: export.omissions.len(), ..ExitCounts::default() })
+    }
+
+    /// Reads the policies that are custom resources of the cluster of `--context`, unless `--policy` is given.
+    #[cfg(feature = "cluster")]
+    fn policies_of_context(&self) -> Result<Vec<PolicyResource>, Failure> {
+        if self.policies.paths.is_empty() && self.release.server.context.has_context_flag() {
+            let asked = self.release.live_server()?;
+            return Ok(policies::read_resources(&asked.cluster)?);
+        }
+        Ok(Vec::new())
     }
 
     /// Returns the releases of `--kubernetes`, or the newest; an error for drafts, which no API server

@@ -73,6 +73,12 @@ impl ContextArgs {
     pub(in super::super) fn has_context_flag(&self) -> bool {
         self.context.is_some()
     }
+
+    /// True if `--context` or `--kubeconfig` is given, for commands that read a cluster only on request.
+    #[cfg(feature = "cluster")]
+    pub(in super::super) fn names_cluster(&self) -> bool {
+        self.context.is_some() || self.kubeconfig.is_some()
+    }
 }
 
 #[cfg(not(feature = "cluster"))]

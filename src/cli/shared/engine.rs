@@ -107,16 +107,17 @@ impl EngineArgs {
     /// Builds the engine for these flags and the profiles that they select. `standard` are the rules that run
     /// without `--rules`.
     pub(in super::super) fn engine(&self, standard: DefaultRules) -> Result<Engine, Failure> {
-        self.engine_for(standard, self.release.profiles()?)
+        self.engine_for(standard, self.release.profiles()?, &[])
     }
 
-    /// Builds the engine for these flags, but for the given profiles.
+    /// Builds the engine for these flags, but for the given profiles, and with these policies of a cluster.
     pub(in super::super) fn engine_for(
         &self,
         standard: DefaultRules,
         profiles: Vec<&'static Profile>,
+        resources: &[PolicyResource],
     ) -> Result<Engine, Failure> {
-        Ok(self.engine_without_policies(standard, profiles)?.with_policies(self.policies.load(&[])?))
+        Ok(self.engine_without_policies(standard, profiles)?.with_policies(self.policies.load(resources)?))
     }
 
     /// Builds the engine of `serve`, without policies, which it loads separately.
