@@ -57,6 +57,18 @@ impl PolicyResourceState {
         };
         entries.into_iter().filter_map(expiry).min()
     }
+
+    /// Returns the paths of the entries that have expired, such as `allow[0]`, each with the time.
+    pub fn expired_entries(&self, now: Timestamp) -> Vec<(&str, Timestamp)> {
+        let spec = self.policy.as_ref().map(|policy| &policy.spec);
+        let terms = spec.into_iter().flat_map(entry_fields_and_keys).map(|(terms, _)| terms);
+        terms
+            .filter_map(|terms| {
+                let time = terms.expires.filter(|time| *time <= now)?;
+                Some((&*terms.location, time))
+            })
+            .collect()
+    }
 }
 
 impl PolicySet {

@@ -5,17 +5,19 @@
 //!
 //! Not here: requests. Invariant: conditions of others are kept, and a status that says the same is not written again.
 
+use std::fmt::Display;
+
 use tollgate_document::doc::{OwnedJsonValue, Value};
-use tollgate_engine::policy::{Acceptance, FieldError, PolicyResourceState};
+use tollgate_engine::policy::{Acceptance, PolicyResourceState};
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// Condition type: whether the policy is in force as it was accepted.
 const READY: &str = "Ready";
 /// Condition type: whether the policy is rejected until its spec is changed.
 const STALLED: &str = "Stalled";
-/// Maximum number of errors in the message of a condition.
-const MAX_LISTED_ERRORS: usize = 8;
-/// Maximum size of a message in bytes; a condition allows 32 KiB.
+/// Maximum number of errors, or of expired entries, in the message of a condition.
+const MAX_LISTED_TEXTS: usize = 8;
+/// Maximum size of such a list in bytes; the message of a condition can have 32 KiB.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 /// A condition that Tollgate writes into the status of a policy.
@@ -77,8 +79,8 @@ impl StoredStatus {
     ) -> Option<String> {
         let expiry = state.next_expiry(now).map(|next| (gotime::rfc3339(next.time), next.entry));
         let expiry = expiry.unwrap_or_default();
+        let ready = ready_condition(state, now);
         let now = &*gotime::rfc3339(now);
-        let ready = ready_condition(state);
         // In `Stalled`, `True` is what is bad. A policy that is accepted has no such condition.
         let stalled = (!ready.status).then(|| Condition { status: true, ..ready.clone() });
         let same = |stored: &Option<(Condition, String)>, wanted: Option<&Condition>| {
@@ -126,17 +128,27 @@ impl Condition {
 }
 
 /// Returns the condition `Ready` for the state of a policy.
-fn ready_condition(state: &PolicyResourceState) -> Condition {
+fn ready_condition(state: &PolicyResourceState, now: Timestamp) -> Condition {
     let (status, reason, message) = match &state.acceptance {
-        Acceptance::Accepted if state.warnings.is_empty() => (true, "Accepted", "in force".to_owned()),
         Acceptance::Accepted => {
-            let warnings = join_errors(&state.warnings);
-            (true, "Accepted", format!("in force, with a probable mistake: {warnings}"))
+            let expired = state.expired_entries(now);
+            let expired: Vec<String> = expired
+                .iter()
+                .map(|(entry, time)| format!("{entry} expired at {}", gotime::rfc3339(*time)))
+                .collect();
+            let mut message = "in force".to_owned();
+            if !state.warnings.is_empty() {
+                message = format!("{message}, with a probable mistake: {}", join_texts(&state.warnings));
+            }
+            if !expired.is_empty() {
+                message = format!("{message}; {}", join_texts(&expired));
+            }
+            (true, "Accepted", message)
         }
         Acceptance::Rejected(errors) => (
             false,
             "Invalid",
-            format!("{} (requests that the policy matches get its failurePolicy)", join_errors(errors)),
+            format!("{} (requests that the policy matches get its failurePolicy)", join_texts(errors)),
         ),
         Acceptance::ReplacedByFile => (
             false,
@@ -147,13 +159,13 @@ fn ready_condition(state: &PolicyResourceState) -> Condition {
     Condition { status, reason: reason.to_owned(), message, generation: state.generation }
 }
 
-/// Returns the errors as one text. Those beyond the limits of number and length are only counted.
-fn join_errors(errors: &[FieldError]) -> String {
+/// Returns errors or other texts as one. Those beyond the limits of number and length are only counted.
+fn join_texts(all: &[impl Display]) -> String {
     let mut text = String::new();
-    for (index, error) in errors.iter().enumerate() {
-        let next = error.to_string();
-        if index > 0 && (index >= MAX_LISTED_ERRORS || text.len() + next.len() > MAX_MESSAGE_BYTES) {
-            return format!("{text}; and {} more", errors.len() - index);
+    for (index, next) in all.iter().enumerate() {
+        let next = next.to_string();
+        if index > 0 && (index >= MAX_LISTED_TEXTS || text.len() + next.len() > MAX_MESSAGE_BYTES) {
+            return format!("{text}; and {} more", all.len() - index);
         }
         let separator = if index == 0 { "" } else { "; " };
         text.push_str(separator);
@@ -210,6 +222,12 @@ mod tests {
             {"key":"c","expires":"2026-01-01T00:00:00Z"},{"key":"d"}]}"#;
         let patch = patched("{}", &states(spec)).expect("a patch");
         assert!(patch.contains(r#""nextExpiry":"2026-02-01T00:00:00Z","expiring":"allow[1] b""#), "{patch}");
+        assert!(patch.contains(r#""in force; allow[2] expired at 2026-01-01T00:00:00Z""#), "{patch}");
+        let all = r#"{"allow":[{"key":"a","expires":"2025-12-01T00:00:00Z"},{"key":"b","expires":"2025-11-01T00:00:00Z"}]}"#;
+        let patch = patched("{}", &states(all)).expect("a patch");
+        let message =
+            "in force; allow[0] expired at 2025-12-01T00:00:00Z; allow[1] expired at 2025-11-01T00:00:00Z";
+        assert!(patch.contains(message) && patch.contains(r#""nextExpiry":null"#), "{patch}");
     }
 
     #[test]
