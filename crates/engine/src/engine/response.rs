@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::iter;
 
 use super::{Decision, Diagnostic, Engine, fill};
-use crate::rules::table::{FINDINGS_LEFT_OUT, TAINT_RULE_IMPACT};
+use crate::rules::table::{FINDINGS_LEFT_OUT, INVALID_POLICY, TAINT_RULE_IMPACT};
 use crate::rules::{FindingLevel, RuleOrigin};
 use tollgate_api::review::{Request, Response, Status, StatusCause, StatusDetails};
 use tollgate_document::finding::{ErrorType, Finding, MessageStyle};
@@ -23,7 +23,8 @@ const MAX_WARNINGS: usize = 8;
 /// Maximum number of characters of the first finding in the message of a 422: kubectl prints the causes,
 /// which are complete.
 const MAX_FIRST_FINDING_CHARS: usize = 400;
-/// Maximum number of bytes of all reasons in the message of a 403: kubectl prints nothing else.
+/// Maximum number of bytes of all reasons in the message of a 403, and in that of a 422 for an invalid policy. kubectl
+/// prints only the message of a 403, and of a 422 if it applies several objects or changes one.
 const MAX_REASONS_BYTES: usize = 32 << 10;
 /// Maximum length in bytes of a response, because an API server has to read, log and send it on.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
@@ -115,7 +116,8 @@ fn denial_status(
         (kind, "") => kind.to_owned(),
         (kind, name) => format!("{kind} \"{name}\""),
     };
-    let message = if only_policy {
+    let only_invalid_policy = denials.iter().all(|diagnostic| diagnostic.finding.rule == INVALID_POLICY);
+    let message = if only_policy || only_invalid_policy {
         format!("{subject} {verdict}: {}", joined_reasons(denials))
     } else {
         let rest = match count_with_omitted(denials) {
