@@ -28,7 +28,7 @@ type Labels<const N: usize> = [(&'static str, &'static str); N];
 const LATENCY_BUCKETS: [f64; 10] = [25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 10e-3, 50e-3, 250e-3];
 
 /// The checked resources, as label values; the last stands for all others.
-const RESOURCE_LABELS: [&str; 19] = [
+const RESOURCE_LABELS: [&str; 23] = [
     "resourceclaims",
     "resourceclaims/status",
     "resourceclaimtemplates",
@@ -47,6 +47,10 @@ const RESOURCE_LABELS: [&str; 19] = [
     "jobs",
     "cronjobs",
     "foundationdbclusters",
+    "tolerationpolicies",
+    "taintpolicies",
+    "taintrulepolicies",
+    "parameterpolicies",
     "other",
 ];
 
@@ -417,6 +421,9 @@ mod tests {
         assert_eq!(resource_label("resourceclaims", "status"), "resourceclaims/status");
         assert_eq!(resource_label("resourceslices", "status"), "other");
         assert_eq!(resource_label("configmaps", ""), "other");
+        for kind in tollgate_engine::policy::PolicyKind::ALL {
+            assert_eq!(resource_label(kind.plural(), ""), kind.plural());
+        }
     }
 
     #[test]
