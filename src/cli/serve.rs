@@ -24,7 +24,7 @@ use super::units::{
 };
 use crate::server::{
     CertificateSettings, Limits, Log, LogFormat, ReloadOutcome, Reloader, Server, Settings, TlsVersions,
-    UnusableCertificateFiles,
+    UnusableSettings,
 };
 use load::ServingLoader;
 
@@ -223,12 +223,14 @@ impl Arguments {
             ReloadOutcome::Unchanged => loader.engine.clone().into(),
         };
         let reloader = loader.has_reloadable_inputs().then(|| Box::new(move || loader.reload()) as Reloader);
-        let server = Server::bind(self.server_settings(), config, reloader, Some(log)).map_err(|error| {
-            match error.downcast::<UnusableCertificateFiles>() {
-                Ok(unusable) => Failure::Input(unusable.to_string()),
+        let server =
+            Server::bind(self.server_settings(), config, reloader, Some(log)).map_err(|error| match error
+                .downcast()
+            {
+                Ok(UnusableSettings::Certificates(why)) => Failure::Input(why),
+                Ok(UnusableSettings::Limits(why)) => Failure::Usage(why),
                 Err(error) => Failure::Internal(error),
-            }
-        })?;
+            })?;
         if let Some(opened) = &opened {
             let profiles = self.cluster.profile_source(&self.engine.release);
             self.cluster.attach_background_tasks(opened, &server, &self.certificates(), profiles)?;

@@ -330,6 +330,30 @@ fn full_disks_behind_stdout_and_stderr_do_not_end_the_server() {
     assert_eq!(child.wait().expect("ended").code(), Some(0));
 }
 
+/// What a flag asks for cannot be done: no error of the program.
+#[test]
+#[cfg(unix)]
+fn settings_that_cannot_be_used_are_no_internal_errors() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new("unusable");
+    std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o777)).expect("changed");
+    let directory = folder.0.to_str().expect("UTF-8");
+    for (flags, code, told) in [
+        (&["--max-memory", "1MiB"][..], 2, "1 MiB of memory is not enough"),
+        (&["--max-body", "300MiB"], 2, "or reduce --max-body"),
+        (&["--cert-dir", directory], 3, "is world-writable"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "off"])
+            .args(flags)
+            .output()
+            .expect("run");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{flags:?}: {said}");
+        assert!(said.contains(told), "{flags:?}: {said}");
+    }
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn files_without_end_are_not_read() {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 
+use super::UnusableSettings;
 use super::metrics::Metrics;
 
 /// The contents of the certificate files, in the order of their paths.
@@ -43,18 +44,6 @@ struct CertificateState {
     expires: i64,
 }
 
-/// The error of a server that cannot start because its certificate files cannot be used.
-#[derive(Debug)]
-pub struct UnusableCertificateFiles(String);
-
-impl std::fmt::Display for UnusableCertificateFiles {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UnusableCertificateFiles {}
-
 /// The status of the certificate files of one source, for `readyz?verbose`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CertificateStatus {
@@ -74,7 +63,7 @@ impl CertificateSource {
         apply: ApplyFilesReturningExpiry,
     ) -> anyhow::Result<CertificateSource> {
         CertificateSource::load_and_apply(name, directories, metrics, read, apply)
-            .map_err(|error| anyhow::Error::new(UnusableCertificateFiles(format!("{error:#}"))))
+            .map_err(|error| UnusableSettings::certificates(&error))
     }
 
     /// A source of one file that another process writes. Errors name the file.

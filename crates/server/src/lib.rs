@@ -31,7 +31,6 @@ pub use background::{
     BackgroundTask, BackgroundTasks, ComponentStatus, LabelsFuture, MetricSample, NamespaceLabelCache,
     NamespaceLabelsResult, ServingFlag,
 };
-pub use cert_files::UnusableCertificateFiles;
 pub use log::{Log, LogFormat};
 pub use reload::{ReloadHooks, ReloadOutcome, ReloadResult, Reloader, ServingConfig};
 pub use self_signed::SelfSignedCerts;
@@ -153,6 +152,30 @@ pub struct Server {
     triggers: Option<watch::TriggerReceiver>,
 }
 
+/// The error of a server that cannot start because of what it was told: no fault of the program.
+#[derive(Debug)]
+pub enum UnusableSettings {
+    /// The certificate files, or the directory of the self-signed certificates, cannot be used.
+    Certificates(String),
+    /// The limits contradict each other, or the container has too little memory for them.
+    Limits(String),
+}
+
+impl UnusableSettings {
+    fn certificates(error: &anyhow::Error) -> anyhow::Error {
+        UnusableSettings::Certificates(format!("{error:#}")).into()
+    }
+}
+
+impl std::fmt::Display for UnusableSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (UnusableSettings::Certificates(why) | UnusableSettings::Limits(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl std::error::Error for UnusableSettings {}
+
 impl Server {
     /// Loads or creates certificates and binds the ports. With a `reloader`, the configuration is replaced when it
     /// changes.
@@ -179,11 +202,10 @@ impl Server {
                 files.into_source(metrics.clone())?
             }
             CertificateSettings::SelfSigned { directory, names } => {
-                let own = Arc::new(SelfSignedCerts::load_or_create(
-                    directory.clone(),
-                    names.clone(),
-                    clock::unix_seconds(),
-                )?);
+                let own = Arc::new(
+                    SelfSignedCerts::load_or_create(directory.clone(), names.clone(), clock::unix_seconds())
+                        .map_err(|error| UnusableSettings::certificates(&error))?,
+                );
                 self_signed = Some(own.clone());
                 let read = Box::new(move || {
                     if own.renew_if_needed(clock::unix_seconds())? {

@@ -6,6 +6,7 @@
 
 use tollgate_engine::engine::memory_bytes_for_body;
 
+use super::UnusableSettings;
 use super::limiter::MAX_SMALL_BODY_BYTES;
 use super::settings::Limits;
 
@@ -40,7 +41,7 @@ pub(super) struct MemoryPlan {
 
 /// Divides the memory limit. Receiving and evaluating one body of the largest size comes first; connections get the
 /// rest, at most two fifths of what the cluster's state leaves.
-pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
+pub(super) fn divide_memory(limits: Limits) -> Result<MemoryPlan, UnusableSettings> {
     let working = memory_bytes_for_body(limits.max_body);
     let small = limits.max_in_flight.saturating_mul(MAX_SMALL_BODY_BYTES).min(limits.max_memory / 16);
     let small_working = small_body_evaluation_share(limits.max_memory);
@@ -52,14 +53,15 @@ pub(super) fn divide_memory(limits: Limits) -> anyhow::Result<MemoryPlan> {
         limits.max_memory.saturating_sub(other.saturating_add(limits.max_body)) / CONNECTION_BYTES;
     let most = limits.max_memory.saturating_sub(2 * cluster) / 5 * 2 / CONNECTION_BYTES;
     let connections = limits.max_connections.min(most.max(CONNECTIONS_THAT_MUST_FIT)).min(available);
-    anyhow::ensure!(
-        connections >= CONNECTIONS_THAT_MUST_FIT.min(limits.max_connections),
-        "{} MiB of memory is not enough for requests of up to {} KiB{}; provide at least {} MiB, or reduce --max-body",
-        limits.max_memory >> 20,
-        limits.max_body >> 10,
-        if limits.caches_state { " and the state of the cluster" } else { "" },
-        required_memory(limits).div_ceil(1 << 20)
-    );
+    if connections < CONNECTIONS_THAT_MUST_FIT.min(limits.max_connections) {
+        return Err(UnusableSettings::Limits(format!(
+            "{} MiB of memory is not enough for requests of up to {} KiB{}; provide at least {} MiB, or reduce --max-body",
+            limits.max_memory >> 20,
+            limits.max_body >> 10,
+            if limits.caches_state { " and the state of the cluster" } else { "" },
+            required_memory(limits).div_ceil(1 << 20)
+        )));
+    }
     let common = limits.max_memory.saturating_sub(other.saturating_add(connections * CONNECTION_BYTES));
     // If memory is so short that half of it is less than one body, the address that is first gets more than half.
     let one_peer = if common / 2 < limits.max_body { limits.max_body } else { 0 };
