@@ -12,6 +12,7 @@ pub mod equal;
 pub mod fields;
 pub mod gated;
 pub mod labels;
+pub mod omit;
 pub mod print;
 pub mod profile;
 pub mod review;

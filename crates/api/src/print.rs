@@ -3,7 +3,7 @@
 //!
 //! Errors of declarative validation contain duplicate list elements in this form.
 
-use super::schema::{FieldType, StructSchema};
+use super::schema::{Field, FieldType, StructSchema};
 use super::view::{quantity, time};
 use crate::profile::Availability;
 use tollgate_document::doc::{Value, ValueKind};
@@ -37,12 +37,7 @@ fn write_struct(
             return;
         }
         let member = value.get(field.json);
-        let left_out = if field.pointer {
-            member.is_null_or_absent()
-        } else {
-            !field.always && is_omitted_when_empty(member, &field.ty)
-        };
-        if left_out {
+        if is_left_out(field, member) {
             continue;
         }
         if !first {
@@ -54,6 +49,15 @@ fn write_struct(
         write_value(out, member, &field.ty, fields, max_bytes);
     }
     out.push('}');
+}
+
+/// True if the encoder leaves out a field with this value.
+pub(crate) fn is_left_out(field: &Field, value: Value<'_>) -> bool {
+    if field.pointer {
+        value.is_null_or_absent()
+    } else {
+        !field.always && is_omitted_when_empty(value, &field.ty)
+    }
 }
 
 /// True if `omitempty`, or `omitzero` for times, leaves the value out. Never for structs.

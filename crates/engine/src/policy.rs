@@ -78,6 +78,7 @@ use matching::{Exemptions, PolicyScope, ScopeMatch};
 pub use report::Violations;
 use report::{MAX_DENYING_POLICIES, ViolationReport};
 use tollgate_api::convert;
+use tollgate_api::omit::without_left_out_fields;
 use tollgate_api::profile::Version;
 use tollgate_api::view::Object;
 use tollgate_document::doc::{Doc, Value};
@@ -279,17 +280,28 @@ impl PolicySet {
             .then(|| RequestAndNamespaceJson::from_request(admission, context));
         let (request, namespace) =
             seen.as_ref().map(RequestAndNamespaceJson::parse_request_and_namespace).unwrap_or_default();
+        // Expressions see an object as an API server sends it: a file can have empty fields, which a review has not.
         // Whoever sends a request chooses its version, and must not thereby choose what a policy sees.
-        let reshaped = [Some(admission.object), admission.old_object].map(|object| {
-            let object = object.filter(|_| seen.is_some())?;
-            convert::convert_if_shape_differs(object.value(), object.kind(), object.version, Version::V1)
+        let encoded = [Some(admission.object), admission.old_object].map(|object| {
+            let object = object.filter(|_| seen.is_some() && !context.from_review)?;
+            let (kind, version) = (object.kind(), object.version);
+            without_left_out_fields(object.value(), kind, version, context.profile.fields)
         });
-        let [object, old] = &reshaped;
-        let object = object.as_ref().map_or(admission.object.value(), Doc::root);
-        let sent = admission.old_object.map_or(Value::absent(), Object::value);
-        let old = old.as_ref().map_or(sent, Doc::root);
-        let variables =
-            Variables::new(object, old, root_or_absent(request.as_ref()), root_or_absent(namespace.as_ref()));
+        let [object, old] = &encoded;
+        let object = root_or(object.as_ref(), admission.object.value());
+        let old = root_or(old.as_ref(), admission.old_object.map_or(Value::absent(), Object::value));
+        let [reshaped, reshaped_old] =
+            [(Some(admission.object), object), (admission.old_object, old)].map(|(sent, value)| {
+                let sent = sent.filter(|_| seen.is_some())?;
+                convert::convert_if_shape_differs(value, sent.kind(), sent.version, Version::V1)
+            });
+        let (object, old) = (root_or(reshaped.as_ref(), object), root_or(reshaped_old.as_ref(), old));
+        let variables = Variables::new(
+            object,
+            old,
+            root_or(request.as_ref(), Value::absent()),
+            root_or(namespace.as_ref(), Value::absent()),
+        );
         let mut matched = Vec::new();
         for policy in ours() {
             match policy.scope.match_request(
@@ -339,9 +351,9 @@ impl PolicySet {
     }
 }
 
-/// Returns the root of a document; the absent value if there is none.
-fn root_or_absent<'d>(document: Option<&'d Doc<'_>>) -> Value<'d> {
-    document.map_or(Value::absent(), Doc::root)
+/// Returns the root of a document; `otherwise` if there is none.
+fn root_or<'d>(document: Option<&'d Doc<'_>>, otherwise: Value<'d>) -> Value<'d> {
+    document.map_or(otherwise, Doc::root)
 }
 
 impl Policy {

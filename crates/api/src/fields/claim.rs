@@ -97,11 +97,11 @@ pub(super) const CONSTRAINTS: Field = f!("constraints", FieldType::List(&FieldTy
 pub(super) const CLAIM_CONFIGS: Field = f!("config", FieldType::List(&FieldType::Struct(&CLAIM_CONFIG)));
 pub(super) static DEVICE_CLAIM: StructSchema = api_struct(
     "DeviceClaim",
-    &[f!("requests", FieldType::List(&FieldType::Struct(&REQUEST))), CONSTRAINTS, CLAIM_CONFIGS],
+    &[a!("requests", FieldType::List(&FieldType::Struct(&REQUEST))), CONSTRAINTS, CLAIM_CONFIGS],
 );
 pub(super) static DEVICE_CLAIM_FLAT: StructSchema = api_struct(
     "DeviceClaim",
-    &[f!("requests", FieldType::List(&FieldType::Struct(&REQUEST_FLAT))), CONSTRAINTS, CLAIM_CONFIGS],
+    &[a!("requests", FieldType::List(&FieldType::Struct(&REQUEST_FLAT))), CONSTRAINTS, CLAIM_CONFIGS],
 );
 pub(super) static CLAIM_SPEC: StructSchema =
     api_struct("ResourceClaimSpec", &[f!("devices", FieldType::Struct(&DEVICE_CLAIM))]);

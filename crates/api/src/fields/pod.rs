@@ -35,7 +35,7 @@ pub(super) static POD_SPEC: StructSchema = partial_struct(
     "PodSpec",
     &[
         f!("initContainers", CONTAINERS),
-        f!("containers", CONTAINERS),
+        a!("containers", CONTAINERS),
         f!("ephemeralContainers", CONTAINERS),
         f!("resourceClaims", FieldType::List(&FieldType::Struct(&POD_CLAIM))),
     ],

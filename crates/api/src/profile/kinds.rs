@@ -143,6 +143,11 @@ impl ApiKind {
         }
     }
 
+    /// True if a CustomResourceDefinition defines the kind, so that API servers store its objects as they are sent.
+    pub fn is_custom_resource(self) -> bool {
+        matches!(self.group(), CLASSIC_GROUP | "apps.foundationdb.org")
+    }
+
     /// True if the kind exists only in a design document, so that no API server has ever checked such an object.
     pub fn is_of_drafts(self) -> bool {
         self.group() == CLASSIC_GROUP || self == ApiKind::ResourceSlicePatch
