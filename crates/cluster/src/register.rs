@@ -22,6 +22,7 @@ mod compare;
 mod reports;
 mod rivals;
 mod target;
+mod unneeded;
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -47,6 +48,7 @@ use compare::{
 use rivals::{ChangedBy, RevertBackoff};
 use target::WebhookConfigRef;
 use tollgate_document::doc::{self, Value};
+use unneeded::UnneededEntries;
 
 /// The field manager of all writes, in `managedFields`.
 pub(super) const FIELD_MANAGER: &str = "tollgate";
@@ -128,9 +130,9 @@ impl Cluster {
             purpose,
             target,
             status: status.clone(),
-            removal_delay: self.timing.max_backoff,
             known_bundle: String::new(),
-            unneeded_since: None,
+            has_warned: false,
+            unneeded: UnneededEntries::none(self.timing.max_backoff),
             is_registered: false,
             applied: None,
             waited: false,
@@ -173,13 +175,12 @@ struct Registrar {
     purpose: Purpose,
     target: WebhookConfigRef,
     status: Arc<SharedRegistrationStatus>,
-    /// Time for which entries stay that this process does not need and did not need before.
-    removal_delay: Duration,
     /// The CA certificates that were stored last, PEM. Those of other replicas are kept when all entries are removed
     /// and one is added again.
     known_bundle: String,
-    /// Since when entries are stored that this process does not need; `None` if there are none.
-    unneeded_since: Option<Instant>,
+    /// True if it was logged that entries cannot be removed.
+    has_warned: bool,
+    unneeded: UnneededEntries,
     /// True if the configuration was as desired when it was read last.
     is_registered: bool,
     applied: Option<LastApplied>,
@@ -214,9 +215,11 @@ impl Registrar {
                 Ok(ReconcileEnd::Deleted) => return self.report_deleted(),
                 Ok(ReconcileEnd::NotOurs) => return,
                 Err(error) if self.purpose == Purpose::Unregister => {
-                    if matches!(error.http_status_or_zero(), 403 | 404) {
+                    // Without the permission to read it, this process cannot have registered it.
+                    if !self.unneeded.are_stored() && matches!(error.http_status_or_zero(), 403 | 404) {
                         return;
                     }
+                    self.warn_once_of_remaining_entries(&error);
                 }
                 Err(error) => self.report_error(&error),
             }
@@ -241,7 +244,9 @@ impl Registrar {
         if self.registration.owner.is_some() && owner.is_none() {
             return Ok(ReconcileEnd::OwnerMissing(stored.exists()));
         }
-        if self.purpose == Purpose::Unregister && !self.is_at_own_address(stored)? {
+        if self.purpose == Purpose::Unregister
+            && !(compare::is_written_only_by(stored, FIELD_MANAGER) && self.is_at_own_address(stored)?)
+        {
             return Ok(ReconcileEnd::NotOurs);
         }
         if !stored.exists() {
@@ -263,7 +268,7 @@ impl Registrar {
         let narrowed = last.is_some_and(|applied| !is_changed && applied.narrowed)
             || narrowing == NarrowingPermission::Allowed;
         let removes =
-            narrowing == NarrowingPermission::Allowed && (is_changed || self.is_removal_of_unneeded_due());
+            narrowing == NarrowingPermission::Allowed && (is_changed || self.unneeded.is_removal_due());
         let was_registered = std::mem::take(&mut self.is_registered);
         let state = match self.apply_desired(stored, &desired, owner.as_ref(), narrowing, removes).await {
             // A replica was faster.
@@ -275,7 +280,7 @@ impl Registrar {
         };
         self.is_registered = true;
         if removes {
-            self.unneeded_since = None;
+            self.unneeded.note_removal();
         }
         self.applied = Some(LastApplied {
             revision,
@@ -313,6 +318,9 @@ impl Registrar {
                 self.client.force_server_side_apply(&self.target.path(), FIELD_MANAGER, object).await?;
             self.count_and_log_write("webhook configuration created", "");
             return state_of(parse_json(&answer)?.root());
+        }
+        if self.purpose == Purpose::Unregister && compare::tollgate_entries(stored).next().is_none() {
+            return state_of(stored);
         }
         let wrong = desired.with_parsed(|desired| differences(stored, desired, owner, narrowing))?;
         let unneeded = desired.with_parsed(|desired| {
@@ -398,7 +406,7 @@ impl Registrar {
             }
             // Entries that are not needed can be removed now, or made to fail open.
             let is_narrowing_due = self.applied.as_ref().is_some_and(|applied| !applied.narrowed)
-                || self.is_removal_of_unneeded_due();
+                || self.unneeded.is_removal_due();
             if is_narrowing_due && (self.registration.may_narrow)() {
                 return Ok(ReconcileEnd::DesiredChanged);
             }
@@ -442,14 +450,8 @@ impl Registrar {
     fn note_unneeded_entries(&mut self, stored: Value<'_>, desired: &DesiredConfig) -> Result<(), ApiError> {
         let are_stored = desired
             .with_parsed(|desired| undesired_tollgate_entries(stored, desired.manifest).next().is_some())?;
-        let since = self.unneeded_since.unwrap_or_else(Instant::now);
-        self.unneeded_since = are_stored.then_some(since);
+        self.unneeded.note(are_stored);
         Ok(())
-    }
-
-    /// True if entries that are not needed were stored for so long that no other replica seems to need them either.
-    fn is_removal_of_unneeded_due(&self) -> bool {
-        self.unneeded_since.is_some_and(|since| since.elapsed() >= self.removal_delay)
     }
 
     /// True if a configuration is stored and all entries of Tollgate in it have the address of this server.

@@ -217,6 +217,13 @@ pub(super) fn undesired_tollgate_entries<'d>(
     tollgate_entries(stored).filter(move |webhook| find_entry(desired, webhook.get("name").str()).is_none())
 }
 
+/// True if no other manager than `manager` has written entries, as far as is known.
+pub(super) fn is_written_only_by(stored: Value<'_>, manager: &str) -> bool {
+    let managers = stored.get("metadata").get("managedFields").items();
+    let mut writers = managers.filter(|entry| entry.get("fieldsV1").get("f:webhooks").exists());
+    writers.all(|entry| entry.get("manager").text_is(manager))
+}
+
 /// The entries of Tollgate.
 pub(super) fn tollgate_entries(configuration: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let entries = configuration.get("webhooks").items();

@@ -10,6 +10,14 @@ use super::{ApiError, Registrar};
 use tollgate_document::doc::Value;
 
 impl Registrar {
+    /// Warns that entries of an API that is no longer registered cannot be removed.
+    pub(super) fn warn_once_of_remaining_entries(&mut self, error: &ApiError) {
+        if !std::mem::replace(&mut self.has_warned, true) {
+            let (resource, name) = (self.target.resource, &self.target.name);
+            tracing::warn!(resource, name, %error, "cannot remove webhook entries that are no longer registered");
+        }
+    }
+
     /// Counts and logs a write.
     pub(super) fn count_and_log_write(&self, what: &str, fields: &str) {
         let WebhookConfigRef { resource, name } = &self.target;
