@@ -2,7 +2,8 @@
 //!
 //! An API server decodes an object and encodes it again, which drops nulls, empty lists and maps, empty strings and
 //! zeros in most fields. Rules check the object as it was sent, because validation precedes the encoding; policy
-//! expressions see it as it is encoded. Not here: fields that the encoding adds, such as empty structs.
+//! expressions see it as it is encoded. Not here: fields that the encoding adds, such as empty structs, and fields of pods
+//! and workloads that Tollgate does not know, which stay as they are.
 //!
 //! Invariant: an object that an API server encoded is left as it is.
 

@@ -93,10 +93,20 @@ fn pick_canary(movers: &[MovingPods], left: &[usize], budgets: &Budgets<'_>) -> 
         let mover = movers.get(*index)?;
         let allowed = mover.budgets.iter().filter_map(|budget| budgets.get(*budget));
         let allowed = allowed.map(|budget| budget.allowed.clamp(0, 2)).min().unwrap_or(2);
+        let is_ready = mover.is_ready && !waits_for_earlier_pod(movers, *index);
         let loses_work = ["Job ", "CronJob "].iter().any(|kind| mover.workload.starts_with(kind));
-        Some(((mover.kind, allowed == 0, !mover.is_ready, loses_work, std::cmp::Reverse(allowed)), *index))
+        Some(((mover.kind, allowed == 0, !is_ready, loses_work, std::cmp::Reverse(allowed)), *index))
     };
     left.iter().filter_map(rank).min().map(|(_, index)| index)
+}
+
+/// True if the mover is a pod of a StatefulSet that an earlier pod precedes that is not Ready: its replacement would wait
+/// for that pod.
+fn waits_for_earlier_pod(movers: &[MovingPods], index: usize) -> bool {
+    let Some(mover) = movers.get(index).filter(|mover| mover.workload.starts_with("StatefulSet ")) else {
+        return false;
+    };
+    movers.iter().take(index).any(|earlier| earlier.workload == mover.workload && !earlier.is_ready)
 }
 
 /// True if a PDB of the mover does not allow any eviction now.

@@ -35,6 +35,9 @@ pub(crate) struct PlanBuilder<'d> {
     actions: Vec<PodOrClaimChange<'d>>,
 }
 
+/// Within this time, a new pod that is not Ready yet is expected to become Ready.
+const SECONDS_UNTIL_READY: i64 = 300;
+
 /// An eviction: its time and stage, whether the controller recreates the whole group, and whether a taint
 /// causes it.
 #[derive(Clone, Copy)]
@@ -282,31 +285,46 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// Records for the pods of StatefulSets that their replacement waits until a pod with a lower ordinal is Ready that
-    /// is not evicted. When that will be is not known.
+    /// is not evicted, or only in a later stage. When that will be is not known, unless the pod has just begun.
     fn record_predecessors_that_are_not_ready(&mut self) {
-        let evicted: HashSet<PodIndex, RandomState> =
-            self.plan.evictions.iter().map(|eviction| eviction.pod).collect();
-        let mut unready: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-        for (pod, _) in self.plan.bound.iter().filter(|(pod, _)| !evicted.contains(pod)) {
+        let evictions = self.plan.evictions.iter();
+        let stages: HashMap<PodIndex, usize, RandomState> =
+            evictions.map(|eviction| (eviction.pod, eviction.stage)).collect();
+        // The ordinal of each such pod, and the stage in which it is evicted.
+        let mut unready: BTreeMap<(&str, &str), Vec<(u64, usize)>> = BTreeMap::new();
+        for (pod, _) in &self.plan.bound {
             let Some(object) = self.objects.get(pod) else { continue };
-            if !JobTable::replacement_keeps_name(*object) || Pod::of(object.value).is_ready_or_unknown() {
+            if !JobTable::replacement_keeps_name(*object)
+                || Pod::of(object.value).is_ready_or_unknown()
+                || self.has_just_begun(*object)
+            {
                 continue;
             }
             if let Some((set, ordinal)) = set_and_ordinal(object.name()) {
-                let first = unready.entry((object.namespace(), set)).or_insert(ordinal);
-                *first = ordinal.min(*first);
+                let stage = stages.get(pod).copied().unwrap_or(usize::MAX);
+                unready.entry((object.namespace(), set)).or_default().push((ordinal, stage));
             }
         }
         for eviction in self.plan.evictions.iter().filter(|eviction| eviction.is_ordered) {
             let Some(object) = self.objects.get(&eviction.pod) else { continue };
             let Some((set, ordinal)) = set_and_ordinal(object.name()) else { continue };
-            let first = unready.get(&(object.namespace(), set)).filter(|first| **first < ordinal);
+            let before = unready.get(&(object.namespace(), set)).into_iter().flatten();
+            let before = before.filter(|(other, stage)| *other < ordinal && *stage > eviction.stage);
+            let first = before.map(|(other, _)| other).min();
             if let (Some(first), Some(tracked)) = (first, self.plan.tracked.get_mut(eviction.tracked)) {
                 tracked
                     .not_modelled
                     .push(format!("StatefulSet {set} waits until pod {set}-{first} is Ready"));
             }
         }
+    }
+
+    /// True if a pod was created so recently that it is expected to become Ready.
+    fn has_just_begun(&self, pod: StoredObject<'d>) -> bool {
+        let created = Timestamp::parse(pod.value.get("metadata").get("creationTimestamp").str());
+        created.is_ok_and(|created| {
+            self.plan.settings.now.seconds.saturating_sub(created.seconds) < SECONDS_UNTIL_READY
+        })
     }
 
     /// Adds the pods that are deleted because their Job fails after too many evictions.
@@ -324,12 +342,13 @@ impl<'d> PlanBuilder<'d> {
                 kept.push((job, *object));
             }
         }
-        for (number, object) in kept {
-            let (Some(job), Some(lost)) = (controllers.jobs.get(number), lost.get(&number)) else { continue };
-            if job.failure_reason(lost.iter().copied()).is_some() {
-                let workload = workload_of(&self.state, object).map(WorkloadName::from);
-                tracked.push(ReportedPod::without_replacement(object, workload));
-            }
+        let fails = |(number, lost): (usize, Vec<Value<'d>>)| {
+            controllers.jobs.get(number)?.failure_reason(lost.into_iter()).map(|_| number)
+        };
+        let failed: HashSet<usize, RandomState> = lost.into_iter().filter_map(fails).collect();
+        for (_, object) in kept.into_iter().filter(|(number, _)| failed.contains(number)) {
+            let workload = workload_of(&self.state, object).map(WorkloadName::from);
+            tracked.push(ReportedPod::without_replacement(object, workload));
         }
     }
 

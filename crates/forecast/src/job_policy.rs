@@ -76,7 +76,7 @@ impl Job {
             failures_left: object.map(|_| limit.saturating_sub(number("failed"))),
             limit_per_index,
             failed_indexes_left: spec.get("maxFailedIndexes").int().map(|most| most - failed_indexes),
-            on_eviction: eviction_action(spec.get("podFailurePolicy")),
+            on_eviction: eviction_action(spec),
             creates_no_pods: spec.get("suspend").bool() == Some(true)
                 || object.is_some_and(has_work_queue_ended),
             // upstream v1.37 job.onlyReplaceFailedPods
@@ -133,9 +133,13 @@ pub fn job_failure_reason(job: StoredObject<'_>, evicted: &[StoredObject<'_>]) -
         .or_else(|| loses_index().then_some("FailedIndexes"))
 }
 
-/// Why the Job does not create this pod of it again after an eviction; `None` if it does.
+/// Why the Job does not create this pod of it again after an eviction; `None` if it does, or if the whole Job fails.
 pub fn reason_job_gives_up_pod(job: StoredObject<'_>, pod: StoredObject<'_>) -> Option<PodGivenUp> {
-    if Job::read(Some(job.value)).evictions_survived_by_index(pod.value) == Some(0) {
+    let read = Job::read(Some(job.value));
+    if read.failure_reason(std::iter::once(pod.value)).is_some() {
+        return None;
+    }
+    if read.evictions_survived_by_index(pod.value) == Some(0) {
         return Some(PodGivenUp::FailedIndex);
     }
     has_work_queue_ended(job.value).then_some(PodGivenUp::EndedWorkQueue)
@@ -148,9 +152,11 @@ fn has_work_queue_ended(job: Value<'_>) -> bool {
 }
 
 /// The worst that the pod failure policy does with an evicted pod, for the exit codes that its containers may have.
-fn eviction_action(policy: Value<'_>) -> EvictionAction {
+fn eviction_action(spec: Value<'_>) -> EvictionAction {
+    let template = spec.get("template").get("spec");
     let for_exit_code = |code: i64| {
-        let rule = policy.get("rules").items().find(|rule| matches_evicted_pod(*rule, code));
+        let mut rules = spec.get("podFailurePolicy").get("rules").items();
+        let rule = rules.find(|rule| matches_evicted_pod(*rule, code, template));
         match rule.map_or("", |rule| rule.get("action").str()) {
             "Ignore" => EvictionAction::Ignore,
             "FailIndex" => EvictionAction::FailIndex,
@@ -161,11 +167,20 @@ fn eviction_action(policy: Value<'_>) -> EvictionAction {
     EXIT_CODES_OF_SIGNALS.into_iter().map(for_exit_code).max().unwrap_or(EvictionAction::Count)
 }
 
-/// True if the rule of a pod failure policy matches an evicted pod whose containers end with this exit code.
+/// True if the rule of a pod failure policy matches an evicted pod of this template whose running containers end with
+/// this exit code.
 // upstream v1.37 job.matchPodFailurePolicy
-fn matches_evicted_pod(rule: Value<'_>, exit_code: i64) -> bool {
+fn matches_evicted_pod(rule: Value<'_>, exit_code: i64, template: Value<'_>) -> bool {
     let exit_codes = rule.get("onExitCodes");
     if exit_codes.exists() {
+        let container = exit_codes.get("containerName").str();
+        // An init container that is no sidecar has ended before, with 0.
+        let mut ended = template.get("initContainers").items();
+        if ended
+            .any(|init| init.get("name").text_is(container) && !init.get("restartPolicy").text_is("Always"))
+        {
+            return false;
+        }
         let is_listed = exit_codes.get("values").items().any(|code| code.int() == Some(exit_code));
         return is_listed == exit_codes.get("operator").text_is("In");
     }
@@ -236,6 +251,12 @@ mod tests {
         let exit = |action: &str, operator: &str, codes: &str| {
             format!(r#"{{"action":"{action}","onExitCodes":{{"operator":"{operator}","values":[{codes}]}}}}"#)
         };
+        let of_container = |action: &str, name: &str| {
+            exit(action, "NotIn", "0")
+                .replace(r#""operator""#, &format!(r#""containerName":"{name}","operator""#))
+        };
+        let template =
+            r#"{"spec":{"initContainers":[{"name":"setup"},{"name":"sidecar","restartPolicy":"Always"}]}}"#;
         let counted = Some("BackoffLimitExceeded");
         let failed = Some("PodFailurePolicy");
         for (rules, expected) in [
@@ -248,9 +269,14 @@ mod tests {
             (exit("Count", "In", "143") + "," + ignore, counted),
             (exit("Ignore", "In", "143"), counted),
             (exit("Ignore", "In", "137,143"), None),
+            (of_container("FailJob", "setup") + "," + ignore, None),
+            (of_container("FailJob", "sidecar") + "," + ignore, failed),
+            (of_container("FailJob", "main") + "," + ignore, failed),
             (format!("{ignore},{}", exit("FailJob", "NotIn", "0")), None),
         ] {
-            let job = format!(r#"{{"spec":{{"backoffLimit":0,"podFailurePolicy":{{"rules":[{rules}]}}}}}}"#);
+            let job = format!(
+                r#"{{"spec":{{"backoffLimit":0,"template":{template},"podFailurePolicy":{{"rules":[{rules}]}}}}}}"#
+            );
             assert_eq!(failure_reason(&job, &[0]), expected, "{rules}");
         }
     }

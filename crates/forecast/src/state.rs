@@ -156,8 +156,8 @@ impl<'d> Objects<'d> {
 pub struct State<'d> {
     kinds: [Objects<'d>; ObjectKind::ALL.len()],
     listed: Vec<ObjectKind>,
-    /// True if the kinds that were not listed exist in the cluster, but could not be read.
-    is_rest_unread: bool,
+    /// Kinds that could not be read.
+    unread: Vec<ObjectKind>,
 }
 
 impl<'d> State<'d> {
@@ -184,14 +184,14 @@ impl<'d> State<'d> {
         self.listed.push(kind);
     }
 
-    /// Records that the kinds that were not listed could not be read, as from a cluster that was asked for all of them.
-    pub fn mark_rest_unread(&mut self) {
-        self.is_rest_unread = true;
+    /// Records that objects of a kind may exist that could not be read.
+    pub fn mark_unread(&mut self, kind: ObjectKind) {
+        self.unread.push(kind);
     }
 
     /// True if objects of this kind may exist that could not be read.
     pub(crate) fn is_unread(&self, kind: ObjectKind) -> bool {
-        self.is_rest_unread && !self.is_listed(kind)
+        self.unread.contains(&kind)
     }
 
     /// True if all objects of a kind were listed.

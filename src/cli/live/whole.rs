@@ -4,6 +4,7 @@
 //! Objects are copied with the fields that `tollgate snapshot` would save, because a page is freed when the next one is
 //! read.
 
+use super::object_kind;
 use super::objects::MissingObjects;
 use super::{ClusterLister, ConnectedServer, UnreadObjectMessages};
 use crate::cli::console::Console;
@@ -42,13 +43,18 @@ pub(in crate::cli) fn list_objects_into<'k>(
     for (kind, is_needed) in needed.chain(wanted.into_iter().map(|kind| (kind, false))) {
         let mut missing = MissingObjects::default();
         let mut add = |api_version: &str, object: Value<'_>, _: &mut Console| {
-            let kept = keep_needed_fields(kind, object, OptionalFields::default());
+            let kept = keep_needed_fields(kind, object, OptionalFields::WITH_MESSAGES);
             if let Err(error) = found.add_copy(api_version, kind.kind, kept.root()) {
                 missing.add_description_or_only_count(|| error.to_string());
             }
         };
+        let whole = KeptFieldsAndSizeLimit::WHOLE_OBJECTS;
         // Why something is missing was said, and the report does without it.
-        _ = objects.list_objects(kind, is_needed, KeptFieldsAndSizeLimit::WHOLE_OBJECTS, console, &mut add);
+        if objects.list_objects(kind, is_needed, whole, console, &mut add).is_err()
+            && let Some(kind) = object_kind(kind)
+        {
+            found.mark_unread(kind);
+        }
         missing.print_and_add_to(&mut objects.omissions, console);
     }
     objects.omissions

@@ -68,8 +68,8 @@ pub(super) struct Check {
 }
 
 const AFTER_HELP: &str = "\
-With --context or --kubeconfig, the policies that are custom resources of that cluster count in addition to
-those of --policy. If both have the same kind and name, the file counts.
+With --context, the policies that are custom resources of that cluster count in addition to those of --policy.
+If both have the same kind and name, the file counts. Without --policy, --kubeconfig is sufficient.
 
 Policies that depend on the labels of namespaces require --namespaces or --context. With --context,
 the labels come from that cluster.
@@ -232,13 +232,17 @@ impl Check {
         Some(record! { "username": user, "groups": self.explicit_and_implicit_user_groups() })
     }
 
-    /// Reads the policies and the namespace from the cluster of `--context` or `--kubeconfig`. Reads nothing without
-    /// these flags, and no namespace if `--namespaces` has it.
+    #[cfg(feature = "cluster")]
+    fn reads_cluster(&self) -> bool {
+        self.release.server.context.names_cluster_of_policies(!self.policies.paths.is_empty())
+    }
+
+    /// Reads the policies and the namespace from the cluster if it is asked for; no namespace if `--namespaces` has it.
     #[cfg(feature = "cluster")]
     fn read_policies_and_namespace_of_context(
         &self,
     ) -> Result<(Vec<PolicyResource>, Option<LoadedNamespaces>), Failure> {
-        if !self.release.server.context.names_cluster() {
+        if !self.reads_cluster() {
             return Ok((Vec::new(), None));
         }
         let asked = self.release.live_server()?;
@@ -263,7 +267,7 @@ impl Check {
     /// Returns the release to check the claim against: that of the cluster whose policies are read.
     fn profiles(&self) -> Result<Vec<&'static Profile>, Failure> {
         #[cfg(feature = "cluster")]
-        if self.release.server.context.names_cluster() {
+        if self.reads_cluster() {
             return self.release.live_profiles();
         }
         self.release.profiles()

@@ -131,10 +131,11 @@ impl Export {
         Ok(ExitCounts { denied: export.omissions.len(), ..ExitCounts::default() })
     }
 
-    /// Reads the policies that are custom resources of the cluster of `--context`, unless `--policy` is given.
+    /// Reads the policies that are custom resources of the cluster of `--context` or `--kubeconfig`, unless `--policy` is
+    /// given.
     #[cfg(feature = "cluster")]
     fn policies_of_context(&self) -> Result<Vec<PolicyResource>, Failure> {
-        if self.policies.paths.is_empty() && self.release.server.context.has_context_flag() {
+        if self.policies.paths.is_empty() && self.release.server.context.names_cluster_of_policies(false) {
             let asked = self.release.live_server()?;
             return Ok(policies::read_resources(&asked.cluster)?);
         }

@@ -74,10 +74,11 @@ impl ContextArgs {
         self.context.is_some()
     }
 
-    /// True if `--context` or `--kubeconfig` is given, for commands that read a cluster only on request.
+    /// True if the policies of a cluster are to be read: with `--context`, and without policy files also with
+    /// `--kubeconfig`, which the environment can set for other commands.
     #[cfg(feature = "cluster")]
-    pub(in super::super) fn names_cluster(&self) -> bool {
-        self.context.is_some() || self.kubeconfig.is_some()
+    pub(in super::super) fn names_cluster_of_policies(&self, has_files: bool) -> bool {
+        self.context.is_some() || self.kubeconfig.is_some() && !has_files
     }
 }
 

@@ -183,6 +183,12 @@ pub(in crate::cli) struct OptionalFields<'a> {
     pub(in crate::cli) with_messages: bool,
 }
 
+impl OptionalFields<'_> {
+    /// For reports about a running cluster, in which an API server's words are shown and nothing is stored.
+    pub(in crate::cli) const WITH_MESSAGES: OptionalFields<'static> =
+        OptionalFields { with_parameters: false, annotations: &[], with_messages: true };
+}
+
 /// Returns the object without the fields that a snapshot leaves out.
 pub(in crate::cli) fn keep_needed_fields<'d>(
     kind: &ListedKind,

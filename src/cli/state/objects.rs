@@ -38,6 +38,8 @@ pub(in crate::cli) struct OwnedObjects {
     copies: Vec<OwnedObject>,
     /// The kinds of which all objects are known, even if there are none.
     listed: Vec<ObjectKind>,
+    /// The kinds that could not be read.
+    unread: Vec<ObjectKind>,
 }
 
 /// An object with the apiVersion that it was read in. It outlives the text that it was parsed from.
@@ -117,6 +119,7 @@ impl OwnedObjects {
             state.add_with_type(&copy.api_version, copy.kind, copy.object.root());
         }
         self.listed.iter().for_each(|kind| state.mark_listed(*kind));
+        self.unread.iter().for_each(|kind| state.mark_unread(*kind));
         state
     }
 }
@@ -140,10 +143,21 @@ impl OwnedObjects {
         Ok(())
     }
 
-    /// Shares the objects that watches keep; `listed` are the kinds that they could list.
+    /// Records that objects of a kind could not be read.
+    pub(in crate::cli) fn mark_unread(&mut self, kind: ObjectKind) {
+        self.unread.push(kind);
+    }
+
+    /// Shares the objects that watches keep; `listed` are the kinds that they could list, `unread` those that the user
+    /// may not list.
     #[cfg(feature = "ui")]
-    pub(in crate::cli) fn of_watch(watched: &[Arc<WatchedObject>], listed: Vec<ObjectKind>) -> OwnedObjects {
-        OwnedObjects { copies: watched.iter().map(|object| OwnedObject::from(&**object)).collect(), listed }
+    pub(in crate::cli) fn of_watch(
+        watched: &[Arc<WatchedObject>],
+        listed: Vec<ObjectKind>,
+        unread: Vec<ObjectKind>,
+    ) -> OwnedObjects {
+        let copies = watched.iter().map(|object| OwnedObject::from(&**object)).collect();
+        OwnedObjects { copies, listed, unread }
     }
 
     /// Returns a snapshot: the data of the objects from which impact is computed.
@@ -170,7 +184,7 @@ impl StateObjects<'_> {
                 }
             }
         }
-        OwnedObjects { copies, listed: self.inventory.listed_kinds }
+        OwnedObjects { copies, listed: self.inventory.listed_kinds, unread: Vec::new() }
     }
 }
 

@@ -126,8 +126,11 @@ impl ClusterSource {
         let statuses = self.watch.status();
         self.revision = all.revision;
         let failures = self.watch.missing_data_messages();
-        let is_listed = |status: &&WatchedKindStatus| status.state != WatchState::Forbidden;
-        let listed = statuses.iter().filter(is_listed).filter_map(|status| object_kind(&status.kind));
+        let (unread, listed): (Vec<_>, Vec<_>) =
+            statuses.iter().partition(|status| status.state == WatchState::Forbidden);
+        let kinds = |statuses: Vec<&WatchedKindStatus>| {
+            statuses.into_iter().filter_map(|status| object_kind(&status.kind)).collect()
+        };
         let not_listed = |kinds: &[ListedKind]| -> Vec<String> {
             let is_one = |status: &&WatchedKindStatus| {
                 kinds.contains(&status.kind) && status.state == WatchState::Forbidden
@@ -148,7 +151,7 @@ impl ClusterSource {
             // Without nodes, devices of cordoned nodes seem to be free.
             incomplete: [failures, not_listed(&[NODES])].concat(),
             snapshot: OnceLock::new(),
-            objects: OwnedObjects::of_watch(&all.objects, listed.collect()),
+            objects: OwnedObjects::of_watch(&all.objects, kinds(listed), kinds(unread)),
         }
     }
 }

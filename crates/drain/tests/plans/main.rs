@@ -18,7 +18,7 @@ use tollgate_api::profile::Profile;
 use tollgate_document::source::{Document, documents};
 use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, MoveOptions, PlanInput, plan};
 use tollgate_engine::impact::target::DeviceTarget;
-use tollgate_forecast::{Forecast, Plan, Settings, SimulatedRelease, State};
+use tollgate_forecast::{Forecast, ObjectKind, Plan, Settings, SimulatedRelease, State};
 use tollgate_formats::gotime::Timestamp;
 
 /// Number of simulated runs in each forecast.
@@ -39,15 +39,15 @@ fn play(plan: &Plan<'_>) -> Forecast {
 struct DrainCommand {
     request: DrainRequest,
     missing: Vec<String>,
-    /// True if kinds without objects could not be read.
-    is_unread: bool,
+    /// Kinds that could not be read.
+    unread: Vec<ObjectKind>,
 }
 
 /// Parses `TARGET… [--flag…]`.
 fn drain_command(command: &str) -> DrainCommand {
     let mut options = MoveOptions::default();
     let (mut typed, mut missing, mut key) = (Vec::new(), Vec::new(), DEFAULT_KEY.to_owned());
-    let mut is_unread = false;
+    let mut unread = Vec::new();
     for word in command.split_whitespace() {
         match word.split_once('=').unwrap_or((word, "")) {
             ("--move-unknown", _) => options.move_unknown = true,
@@ -57,13 +57,15 @@ fn drain_command(command: &str) -> DrainCommand {
             ("--ignore-do-not-disrupt", _) => options.ignore_do_not_disrupt = true,
             ("--max-wave", number) => options.max_wave = number.parse().expect("a number"),
             ("--key", name) => name.clone_into(&mut key),
-            ("--unread", _) => is_unread = true,
+            ("--unread", name) => {
+                unread.extend(ObjectKind::ALL.into_iter().find(|kind| kind.name() == name));
+            }
             ("--incomplete", _) => missing.push("the dump contains no Nodes".to_owned()),
             _ => typed.push(word.to_owned()),
         }
     }
     let targets = typed.iter().map(|text| DeviceTarget::parse(text).expect("a target")).collect();
-    DrainCommand { request: DrainRequest { typed, targets, key, options }, missing, is_unread }
+    DrainCommand { request: DrainRequest { typed, targets, key, options }, missing, unread }
 }
 
 /// Computes the plan for objects in YAML.
@@ -73,9 +75,7 @@ fn plan_of(drain_command: &DrainCommand, objects: &str) -> Result<DrainPlan, Str
     for document in &documents {
         state.add(document.doc.root()).expect("a kind that a forecast reads");
     }
-    if drain_command.is_unread {
-        state.mark_rest_unread();
-    }
+    drain_command.unread.iter().for_each(|kind| state.mark_unread(*kind));
     plan(&PlanInput {
         state: &state,
         request: &drain_command.request,

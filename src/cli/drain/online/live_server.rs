@@ -45,7 +45,7 @@ impl LiveServer {
         recorder: Option<Recorder>,
     ) -> Result<(LiveServer, Vec<String>), Failure> {
         let project: ProjectFn =
-            Arc::new(|kind, _, object| Ok(keep_needed_fields(kind, object, drain_projection())));
+            Arc::new(|kind, _, object| Ok(keep_needed_fields(kind, object, OptionalFields::WITH_MESSAGES)));
         let watch = ObjectWatch::start(cluster, needed, wanted, &project, "manifests/components/drain");
         watch
             .wait_until_synced(SYNC_TIMEOUT)
@@ -174,7 +174,7 @@ impl Server for LiveServer {
             KeptFieldsAndSizeLimit::WHOLE_OBJECTS,
             &mut |event| match event {
                 ListEvent::Object { api_version, object } => {
-                    let kept = keep_needed_fields(&RESOURCE_CLAIMS, object, drain_projection());
+                    let kept = keep_needed_fields(&RESOURCE_CLAIMS, object, OptionalFields::WITH_MESSAGES);
                     let metadata = object.get("metadata");
                     let name = |field: &str| metadata.get(field).str().to_owned();
                     let stored = OwnedObject::from_value(api_version, RESOURCE_CLAIMS.kind, kept.root());
@@ -201,10 +201,4 @@ impl Server for LiveServer {
         }
         result
     }
-}
-
-/// Returns which fields of objects a drain keeps: those of a snapshot, and the annotations of rules and pods that
-/// it reads.
-fn drain_projection() -> OptionalFields<'static> {
-    OptionalFields { with_messages: true, ..OptionalFields::default() }
 }

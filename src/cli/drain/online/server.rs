@@ -111,7 +111,8 @@ impl ObjectStore {
             state.add_with_type(&stored.api_version, stored.kind, stored.object.root());
         }
         self.listed.iter().for_each(|kind| state.mark_listed(*kind));
-        state.mark_rest_unread();
+        let unread = ObjectKind::ALL.into_iter().filter(|kind| !self.listed.contains(kind));
+        unread.for_each(|kind| state.mark_unread(kind));
         state
     }
 

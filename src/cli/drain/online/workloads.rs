@@ -63,9 +63,15 @@ impl PodsByWorkload {
         for kind in KINDS_WITH_DESIRED_PODS {
             for object in state.objects_of_kind(kind).iter() {
                 let name = format!("{} {}/{}", kind.name(), object.namespace(), object.name());
-                if let Some(failed) = true_condition(object.value, "Failed") {
+                // A Job that is going to fail can be deleted as soon as it has failed.
+                let failed = ["Failed", "FailureTarget"].into_iter();
+                let mut failed = failed.filter_map(|condition| true_condition(object.value, condition));
+                if let Some(failed) = failed.next() {
                     let why = format!("{}: {}", failed.get("reason").str(), failed.get("message").str());
-                    found.failed_jobs.insert(name.clone(), why);
+                    let of_cron_job = workload_of(state, object).filter(|owner| owner.kind == "CronJob");
+                    let owner =
+                        of_cron_job.map(|owner| format!("CronJob {}/{}", owner.namespace, owner.name));
+                    found.failed_jobs.insert(owner.unwrap_or_else(|| name.clone()), why);
                 }
                 found.desired.insert(name, desired_pods(kind, object.value));
             }
