@@ -267,8 +267,8 @@ impl Registrar {
         let is_changed = last.is_some_and(|applied| applied.revision != revision);
         let narrowed = last.is_some_and(|applied| !is_changed && applied.narrowed)
             || narrowing == NarrowingPermission::Allowed;
-        let removes =
-            narrowing == NarrowingPermission::Allowed && (is_changed || self.unneeded.is_removal_due());
+        let removes = narrowing == NarrowingPermission::Allowed
+            && (is_changed || self.unneeded.is_removal_due(Instant::now()));
         let was_registered = std::mem::take(&mut self.is_registered);
         let state = match self.apply_desired(stored, &desired, owner.as_ref(), narrowing, removes).await {
             // A replica was faster.
@@ -280,7 +280,7 @@ impl Registrar {
         };
         self.is_registered = true;
         if removes {
-            self.unneeded.note_removal();
+            self.unneeded.note_removal(Instant::now());
         }
         self.applied = Some(LastApplied {
             revision,
@@ -406,7 +406,7 @@ impl Registrar {
             }
             // Entries that are not needed can be removed now, or made to fail open.
             let is_narrowing_due = self.applied.as_ref().is_some_and(|applied| !applied.narrowed)
-                || self.unneeded.is_removal_due();
+                || self.unneeded.is_removal_due(Instant::now());
             if is_narrowing_due && (self.registration.may_narrow)() {
                 return Ok(ReconcileEnd::DesiredChanged);
             }
@@ -450,7 +450,7 @@ impl Registrar {
     fn note_unneeded_entries(&mut self, stored: Value<'_>, desired: &DesiredConfig) -> Result<(), ApiError> {
         let are_stored = desired
             .with_parsed(|desired| undesired_tollgate_entries(stored, desired.manifest).next().is_some())?;
-        self.unneeded.note(are_stored);
+        self.unneeded.note(are_stored, Instant::now());
         Ok(())
     }
 

@@ -4,7 +4,9 @@
 //! takes more than a minute to reach all replicas. Until they are removed, they have the CA of this process, so it does
 //! no harm to wait.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// Number of `Timing::max_backoff` for which the entries stay at first: 10 minutes by default.
 const DELAY_IN_BACKOFFS: u32 = 20;
@@ -22,9 +24,9 @@ impl UnneededEntries {
         UnneededEntries { since: None, delay: max_backoff.saturating_mul(DELAY_IN_BACKOFFS) }
     }
 
-    /// Notes whether such entries are stored.
-    pub(super) fn note(&mut self, are_stored: bool) {
-        let since = self.since.unwrap_or_else(Instant::now);
+    /// Notes whether such entries are stored now.
+    pub(super) fn note(&mut self, are_stored: bool, now: Instant) {
+        let since = self.since.unwrap_or(now);
         self.since = are_stored.then_some(since);
     }
 
@@ -33,13 +35,13 @@ impl UnneededEntries {
     }
 
     /// True if they were stored for so long that no other replica seems to need them either.
-    pub(super) fn is_removal_due(&self) -> bool {
-        self.since.is_some_and(|since| since.elapsed() >= self.delay)
+    pub(super) fn is_removal_due(&self, now: Instant) -> bool {
+        self.since.is_some_and(|since| now.saturating_duration_since(since) >= self.delay)
     }
 
     /// Notes that they were removed. Those that come back are needed by another replica, and stay twice as long.
-    pub(super) fn note_removal(&mut self) {
-        if self.is_removal_due() {
+    pub(super) fn note_removal(&mut self, now: Instant) {
+        if self.is_removal_due(now) {
             self.delay = self.delay.saturating_mul(2);
         }
         self.since = None;
@@ -48,21 +50,21 @@ impl UnneededEntries {
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, UnneededEntries};
+    use super::{Duration, Instant, UnneededEntries};
 
     #[test]
     fn entries_that_come_back_stay_twice_as_long() {
-        let mut entries = UnneededEntries::none(Duration::ZERO);
-        assert!(!entries.is_removal_due(), "there are none");
-        entries.note(true);
-        assert!(entries.is_removal_due());
-        let mut entries = UnneededEntries::none(Duration::from_millis(1));
-        entries.note(true);
-        assert!(!entries.is_removal_due(), "they have just come");
-        std::thread::sleep(Duration::from_millis(25));
-        assert!(entries.is_removal_due());
-        entries.note_removal();
+        let (begin, second) = (Instant::now(), Duration::from_secs(1));
+        let mut entries = UnneededEntries::none(second);
+        assert!(!entries.is_removal_due(begin + 100 * second), "there are none");
+        entries.note(true, begin);
+        entries.note(true, begin + 19 * second);
+        assert!(!entries.is_removal_due(begin + 19 * second));
+        assert!(entries.is_removal_due(begin + 20 * second));
+        entries.note_removal(begin + 20 * second);
         assert!(!entries.are_stored());
-        assert_eq!(entries.delay, Duration::from_millis(40));
+        entries.note(true, begin + 21 * second);
+        assert!(!entries.is_removal_due(begin + 60 * second));
+        assert!(entries.is_removal_due(begin + 61 * second));
     }
 }
