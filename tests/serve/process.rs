@@ -330,6 +330,16 @@ fn full_disks_behind_stdout_and_stderr_do_not_end_the_server() {
     assert_eq!(child.wait().expect("ended").code(), Some(0));
 }
 
+/// Starts a server with flags that it cannot use; returns its exit status and what it says.
+fn serve_that_ends(flags: &[&str]) -> (std::process::ExitStatus, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "off"])
+        .args(flags)
+        .output()
+        .expect("run");
+    (output.status, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
 /// What a flag asks for cannot be done: no error of the program.
 #[test]
 #[cfg(unix)]
@@ -343,13 +353,8 @@ fn settings_that_cannot_be_used_are_no_internal_errors() {
         (&["--max-body", "300MiB"], 2, "or reduce --max-body"),
         (&["--cert-dir", directory], 3, "is world-writable"),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "off"])
-            .args(flags)
-            .output()
-            .expect("run");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{flags:?}: {said}");
+        let (status, said) = serve_that_ends(flags);
+        assert_eq!(status.code(), Some(code), "{flags:?}: {said}");
         assert!(said.contains(told), "{flags:?}: {said}");
     }
 }
@@ -369,12 +374,7 @@ fn files_without_end_are_not_read() {
         (&["--namespaces", "/dev/zero"], "must be a file or folder"),
         (&["--classes", "/dev/zero"], "larger than"),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "off"])
-            .args(flags)
-            .output()
-            .expect("run");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(told), "{flags:?}: {said}");
+        let (status, said) = serve_that_ends(flags);
+        assert!(!status.success() && said.contains(told), "{flags:?}: {said}");
     }
 }

@@ -177,18 +177,14 @@ impl WorkloadPod {
     ) -> WorkloadPod {
         let status = pod.value.get("status");
         let node = pod.value.get("spec").get("nodeName").str();
-        let condition = |name: &str| {
-            let mut conditions = status.get("conditions").items();
-            conditions.find(|condition| condition.get("type").str() == name).unwrap_or(Value::absent())
-        };
-        let ready = condition("Ready");
+        let ready = condition(pod.value, "Ready");
         let since = gotime::parse_rfc3339(ready.get("lastTransitionTime").str()).ok();
         let phase = status.get("phase").str();
         let has_ready_condition = ready.get("status").str() == "True" && phase != "Failed";
         let is_available = has_ready_condition
             && (min_ready == 0 || since.is_some_and(|since| seconds_between(since, now) >= min_ready));
         let has_succeeded = phase == "Succeeded";
-        let scheduled = condition("PodScheduled");
+        let scheduled = condition(pod.value, "PodScheduled");
         let is_unschedulable = node.is_empty()
             && scheduled.get("status").str() == "False"
             && scheduled.get("reason").str() == "Unschedulable";
@@ -228,11 +224,15 @@ fn desired_pods(kind: ObjectKind, object: Value<'_>) -> i64 {
     parallel.min(left).max(0).saturating_add(succeeded)
 }
 
+/// The condition of an object with this type; absent if it has none.
+fn condition<'d>(object: Value<'d>, kind: &str) -> Value<'d> {
+    let mut conditions = object.get("status").get("conditions").items();
+    conditions.find(|condition| condition.get("type").text_is(kind)).unwrap_or(Value::absent())
+}
+
 /// The condition of an object with this type, if its status is `True`.
 fn true_condition<'d>(object: Value<'d>, kind: &str) -> Option<Value<'d>> {
-    let mut conditions = object.get("status").get("conditions").items();
-    conditions
-        .find(|condition| condition.get("type").text_is(kind) && condition.get("status").text_is("True"))
+    Some(condition(object, kind)).filter(|condition| condition.get("status").text_is("True"))
 }
 
 #[cfg(test)]
