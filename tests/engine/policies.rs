@@ -650,6 +650,46 @@ fn a_thousand_policies_cost_little_more_than_ten() {
     assert!(ratio <= 3.0, "{ratio}");
 }
 
+/// A policy on trial must not use up the steps that a policy in force needs.
+#[test]
+fn dear_policies_on_trial_change_no_verdict() {
+    let ten = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
+    let nested =
+        |depth: usize| (0..depth).fold("true".to_owned(), |body, a| format!("{ten}.all(a{a}, {body})"));
+    let dear = format!(r#"[{{expression: "{0}"}}, {{expression: "{0} || false"}}]"#, nested(5));
+    let branches: Vec<String> = (0..200).map(|number| format!("{{const: {number}}}")).collect();
+    let dear_schema = format!("{{properties: {{list: {{items: {{anyOf: [{}]}}}}}}}}", branches.join(", "));
+    let schema_policy = |name: &str, spec: &str| {
+        format!(
+            "---\napiVersion: tollgate.dev/v1alpha1\nkind: ParameterPolicy\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+        )
+    };
+    let in_force = policy("z", "{validations: [{expression: \"object.metadata.name == 'c'\"}]}")
+        + &schema_policy("z", "{schemas: [{apiVersion: g/v1, kind: C, schema: {properties: {list: {}}}}]}");
+    let object = claim("ml", "").replace(
+        r#""requests""#,
+        &format!(
+            r#""config":[{{"opaque":{{"driver":"d.example.com","parameters":{{"apiVersion":"g/v1","kind":"C","list":[{}0]}}}}}}],"requests""#,
+            "199,".repeat(1_000)
+        ),
+    );
+    assert!(judge(&engine(&in_force), &object).is_empty());
+    for trial in ["action: Audit", "action: Warn", "enforceFrom: 2026-07-01T00:00:00Z"] {
+        let spec = format!("{{{trial}, schemas: [{{apiVersion: g/v1, kind: C, schema: {dear_schema}}}]}}");
+        let policies = policy("a", &format!("{{{trial}, validations: {dear}}}"))
+            + &schema_policy("a", &spec)
+            + &in_force;
+        let found = judge(&engine(&policies), &object);
+        assert!(found.len() >= 2, "{trial}: both are too dear: {found:?}");
+        for one in found {
+            assert!(
+                one.level < FindingLevel::Deny && one.to_string().contains("step limit"),
+                "{trial}: {one}"
+            );
+        }
+    }
+}
+
 /// The verdict of a policy file does not depend on which other files are loaded.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "reads the policies we ship")]

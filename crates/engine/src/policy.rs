@@ -331,6 +331,7 @@ impl PolicySet {
                 }
             }
             let binds = !policy.exempt.exempts_user(admission.user);
+            variables.set_level(report.level_of(policy));
             if binds && policy.report_ambiguous_keys(admission, context, report)
                 || !policy.match_conditions_hold(&variables, admission, context, report)
             {

@@ -22,6 +22,8 @@ use ::cel::common::types::{CelBool, CelString};
 use ::cel::common::value::Val;
 use ::cel::{Context, Env, ExecutionError, IdedExpr, Value as CelValue};
 
+use super::report::ByEffect;
+use crate::rules::FindingLevel;
 use tollgate_cel::{Expression, ExpressionError, ExpressionPurpose};
 use tollgate_document::doc::Value;
 
@@ -49,7 +51,9 @@ pub(super) struct Variables<'d> {
     /// kept for the next.
     context: OnceCell<Context<'d, 'd>>,
     /// Steps left for this request.
-    steps_left: Cell<u64>,
+    steps_left: Cell<ByEffect<u64>>,
+    /// The level of the policy whose expressions are evaluated.
+    level: Cell<FindingLevel>,
 }
 
 /// Nesting depth of expressions that can be evaluated on the stack of any thread, also in debug builds.
@@ -107,11 +111,14 @@ impl Program {
         read: impl FnOnce(&dyn Val) -> Result<T, &'static str>,
     ) -> Result<T, String> {
         let context = variables.context();
-        let budget = variables.steps_left.get().min(meter::MAX_EVALUATION_STEPS);
+        let mut accounts = variables.steps_left.get();
+        let steps_left = accounts.of_mut(variables.level.get());
+        let budget = (*steps_left).min(meter::MAX_EVALUATION_STEPS);
         meter::start_evaluation(budget);
         let resolve = || CelValue::resolve_val(&self.tree, context);
         let result = if self.is_deep { stacker::grow(DEEP_STACK_BYTES, resolve) } else { resolve() };
-        variables.steps_left.set(variables.steps_left.get() - (budget - meter::steps_left()));
+        *steps_left -= budget - meter::steps_left();
+        variables.steps_left.set(accounts);
         // `||` can hide an error, but not that the evaluation was stopped.
         if let Some(reason) = meter::stop_reason() {
             return Err(reason.to_owned());
@@ -135,8 +142,14 @@ impl<'d> Variables<'d> {
             request,
             namespace,
             context: OnceCell::new(),
-            steps_left: Cell::new(meter::MAX_REQUEST_STEPS),
+            steps_left: Cell::new(ByEffect::both(meter::MAX_REQUEST_STEPS)),
+            level: Cell::new(FindingLevel::Deny),
         }
+    }
+
+    /// Evaluates from now on expressions of a policy with this level.
+    pub(super) fn set_level(&self, level: FindingLevel) {
+        self.level.set(level);
     }
 
     fn context(&self) -> &Context<'d, 'd> {

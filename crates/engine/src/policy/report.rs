@@ -36,6 +36,26 @@ pub struct Violations {
     pub left_out: BTreeMap<FindingLevel, usize>,
 }
 
+/// One value for the policies that deny and one for the others, such as the steps that they may take. A policy that
+/// only warns or records must not use up what one that denies needs.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct ByEffect<T> {
+    denying: T,
+    harmless: T,
+}
+
+impl<T: Copy> ByEffect<T> {
+    pub(super) fn both(value: T) -> ByEffect<T> {
+        ByEffect { denying: value, harmless: value }
+    }
+}
+
+impl<T> ByEffect<T> {
+    pub(super) fn of_mut(&mut self, level: FindingLevel) -> &mut T {
+        if level == FindingLevel::Deny { &mut self.denying } else { &mut self.harmless }
+    }
+}
+
 /// Collects the violations of a request, within a budget and only of selected rules.
 #[derive(Clone)]
 pub(super) struct ViolationReport<'r> {
@@ -47,8 +67,8 @@ pub(super) struct ViolationReport<'r> {
     pub(super) ratchet: Option<RatchetMode<'r>>,
     rules: &'r RuleSet,
     now: Option<Timestamp>,
-    /// Step budget shared by the JSON Schemas of all policies.
-    schema_budget: SchemaBudget,
+    /// Step budgets that the JSON Schemas of all policies share.
+    schema_budgets: ByEffect<SchemaBudget>,
 }
 
 impl<'r> ViolationReport<'r> {
@@ -67,8 +87,13 @@ impl<'r> ViolationReport<'r> {
             ratchet: None,
             rules,
             now,
-            schema_budget: SchemaBudget::default(),
+            schema_budgets: ByEffect::default(),
         }
+    }
+
+    /// The level of a policy's violations at the time of the request.
+    pub(super) fn level_of(&self, policy: &Policy) -> FindingLevel {
+        level_and_denial_time(policy, self.now).0
     }
 
     /// True if the next violation should name the closest entry and what would be allowed. False after many
@@ -103,7 +128,8 @@ impl<'r> ViolationReport<'r> {
         if !self.rules.has(rule) {
             return;
         }
-        let budget = std::mem::take(&mut self.schema_budget);
+        let level = self.level_of(policy);
+        let budget = std::mem::take(self.schema_budgets.of_mut(level));
         let before = self.reported;
         check.check_value(value, at, &budget, &mut |at, SchemaViolation { text, value, on_key }| {
             let detail = || format!("{text}; see {}", policy.describe());
@@ -120,7 +146,7 @@ impl<'r> ViolationReport<'r> {
         if let JsonCheck::Contents(_) = check {
             budget.take_available((self.reported - before) as u64 * STEPS_PER_VIOLATION);
         }
-        self.schema_budget = budget;
+        *self.schema_budgets.of_mut(level) = budget;
     }
 
     /// Reports what a policy forbids, with a text that does not name the policy.
