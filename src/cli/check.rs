@@ -216,7 +216,10 @@ impl TextCheckState<'_> {
         {
             return self.report_skipped(document, reason);
         }
-        if let Some(error) = document.non_object_or_broken_list_error(self.file, &self.lines) {
+        let list_error = document
+            .non_object_or_broken_list_error(self.file, &self.lines)
+            .or_else(|| document.nested_list_error(self.file, &self.lines));
+        if let Some(error) = list_error {
             return (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
         }
         if self.is_policy_test(root) {
@@ -379,7 +382,7 @@ impl TextCheckState<'_> {
                     .map(|found| locate_finding(found, &self.lines, document, item))
                     .collect();
                 if self.source != TextSource::Named
-                    && found::drop_findings_on_placeholders(&mut located, self.text)
+                    && found::drop_findings_on_placeholders(&mut located, document, self.text)
                 {
                     skipped = located.is_empty().then_some(SkipReason::Template);
                 }

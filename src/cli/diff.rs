@@ -27,7 +27,9 @@ pub(super) fn unified_diff(name: &str, old: &str, new: &str, counts: HunkHeaderL
     let mut out = String::new();
     for hunk in diff.unified_diff().context_radius(CONTEXT_LINES).iter_hunks() {
         if out.is_empty() {
-            _ = write!(out, "--- {name}\n+++ {name}\n");
+            // A tab ends a name with blanks, as in `diff -u` and in git.
+            let end = if name.contains(' ') { "\t" } else { "" };
+            _ = write!(out, "--- {name}{end}\n+++ {name}{end}\n");
         }
         write_hunk_header(&mut out, hunk.ops(), counts);
         for change in hunk.iter_changes() {
@@ -72,6 +74,11 @@ mod tests {
         assert_eq!(unified(old, old), "");
         assert_eq!(unified("a\n", "a\nb\n"), "--- x\n+++ x\n@@ -1 +1,2 @@\n a\n+b\n");
         assert_eq!(unified("a\r\nb\n", "b\n"), "--- x\n+++ x\n@@ -1,2 +1 @@\n-a\r\n b\n");
+    }
+
+    #[test]
+    fn a_tab_ends_a_name_with_blanks() {
+        assert!(unified("a b", "a\n", "b\n").starts_with("--- a b\t\n+++ a b\t\n@@"));
     }
 
     #[test]

@@ -239,6 +239,65 @@ fn unrendered_templates_of_other_kinds_are_skipped() {
     }
 }
 
+/// A claim whose operator has a safe fix; `name` and `request` are its name and the fields of its only request.
+fn claim_to_fix(name: &str, request: &str) -> String {
+    format!(
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {{name: '{name}'}}\nspec:\n  devices:\n    \
+         requests:\n    - {request}\n    - name: gpu\n      exactly: {{deviceClassName: g, tolerations: [{{key: a/b, \
+         operator: exists}}]}}\n---\n"
+    )
+}
+
+/// In a folder, an object whose other findings are about placeholders is skipped once it is fixed.
+#[test]
+fn objects_with_placeholders_are_fixed_and_do_not_keep_others_from_being_fixed() {
+    let folder = folder("placeholders-fixed");
+    std::fs::create_dir_all(folder.join("many")).unwrap();
+    let claim = |number: usize| {
+        let name = if number.is_multiple_of(5) { "${N}".to_owned() } else { format!("c{number}") };
+        claim_to_fix(&name, "{name: a, exactly: {deviceClassName: g}}")
+    };
+    for count in [1, 150] {
+        std::fs::write(folder.join("many/a.yaml"), (0..count).map(claim).collect::<String>()).unwrap();
+        let (code, out, err) = run(&folder, &["validate", "--fix", "many"]);
+        let text = std::fs::read_to_string(folder.join("many/a.yaml")).unwrap();
+        let fixed = text.matches("operator: Exists").count();
+        assert_eq!((code, fixed, err.as_str()), (0, count, ""), "{out}");
+    }
+}
+
+/// A finding about an object or a regular expression is not about the placeholder in it.
+#[test]
+fn only_findings_about_the_placeholders_themselves_are_dropped() {
+    let folder = folder("placeholders-beside");
+    std::fs::create_dir_all(folder.join("many")).unwrap();
+    let regex = r#"{name: a, exactly: {deviceClassName: g, selectors: [{cel: {expression: 'device.driver.matches("^h100${1}") &'}}]}}"#;
+    for (request, expected) in [
+        ("name: ${NAME}", 1),
+        (regex, 1),
+        ("{name: a, exactly: {deviceClassName: '${CLASS}'}}", 0),
+        ("{name: '${NAME}', exactly: {deviceClassName: g}}", 0),
+    ] {
+        let text = claim_to_fix("c", request).replace("exists", "Exists");
+        std::fs::write(folder.join("many/a.yaml"), text).unwrap();
+        let (code, out, err) = run(&folder, &["validate", "many"]);
+        assert_eq!(code, expected, "{request}: {out}{err}");
+    }
+}
+
+/// A patch repeats the byte order mark of the file, and a tab ends a name with blanks.
+#[test]
+fn a_patch_fits_its_file_to_the_byte() {
+    let folder = folder("patch-bytes");
+    let text = "\u{feff}kind: ResourceClaim\napiVersion: resource.k8s.io/V1\nmetadata: {name: c}\nspec: {devices: {requests: [{name: \
+        gpu, exactly: {deviceClassName: g}}]}}\n";
+    std::fs::write(folder.join("a b.yaml"), text).unwrap();
+    let (_, out, _) = run(&folder, &["validate", "--kubernetes", "1.37", "--diff", "a b.yaml"]);
+    let expected =
+        "--- a b.yaml\t\n+++ a b.yaml\t\n@@ -1,4 +1,4 @@\n \u{feff}kind: ResourceClaim\n-apiVersion";
+    assert!(out.starts_with(expected), "{out}");
+}
+
 const GUIDE: &str = "---\ntitle: {{< x >}}\n---\n# Guide\n\n```yaml\napiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nspec:\n  \
     devices:\n    requests:\n    - name: r\n      exactly:\n        tolerations:\n        - {efect: NoSchedule}\n        # ...\n\
     ```\n```yaml\nkind: ResourceClaim\nspec: {unknown: 1}\n```\n```yaml\napiVersion: resource.k8s.io/v1\n\

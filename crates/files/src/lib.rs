@@ -25,7 +25,9 @@ use std::path::{Path, PathBuf};
 pub use ignore_files::Excludes;
 pub use name::shown_path;
 pub use path_globs::PathGlobs;
-pub use replace::{create_new_file_in_folder, replace_if_unchanged, write_atomic_or_in_place};
+pub use replace::{
+    create_new_file_in_folder, has_byte_order_mark, replace_if_unchanged, write_atomic_or_in_place,
+};
 use tollgate_document::source::{self, InputError};
 use tollgate_formats::sanitize;
 pub use walk::{FolderWalkResult, KUSTOMIZATIONS, WalkOptions, find_manifests, kustomizations_above};

@@ -6,7 +6,7 @@
 //! Invariant: a file that has changed since it was checked is not modified.
 
 use std::fs::{File, Metadata};
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,6 +38,12 @@ pub fn replace_if_unchanged(path: &Path, old: &str, new: &str) -> Result<(), Str
     }
     write_and_rename(&target, &[mark, new.as_bytes()].concat(), Some(&meta))
         .map_err(|error| io_reason(&error))
+}
+
+/// True if the file starts with the byte order mark of UTF-8; false if it cannot be read.
+pub fn has_byte_order_mark(path: &Path) -> bool {
+    let mut start = [0; BYTE_ORDER_MARK.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == BYTE_ORDER_MARK
 }
 
 /// Writes a file atomically. If that is not possible (a device, a mounted file, a folder that is not

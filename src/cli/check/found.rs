@@ -16,6 +16,7 @@ use crate::report::{LocatedFinding, SkipReason};
 use tollgate_api::conform::suggest::distance;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{Value, ValueKind};
+use tollgate_document::field::FieldPath;
 use tollgate_document::finding::{BadValue, ErrorType};
 use tollgate_document::source::{Document, DocumentError, RefusedBy, list, shape};
 use tollgate_engine::engine::{Attributes, Engine, LabelsIfKnown, Verdict};
@@ -181,11 +182,28 @@ pub(super) fn retain_findings_for_excerpt(
 }
 
 /// Removes findings about values that are placeholders (`${NAME}`), but not those of policies. True if it removed any.
-pub(super) fn drop_findings_on_placeholders(findings: &mut Vec<LocatedFinding>, text: &str) -> bool {
+pub(super) fn drop_findings_on_placeholders(
+    findings: &mut Vec<LocatedFinding>,
+    document: &Document<'_>,
+    text: &str,
+) -> bool {
     let before = findings.len();
     findings.retain(|finding| {
-        let source = text.get(finding.location.bytes.clone()).unwrap_or_default();
-        finding.diagnostic.origin == RuleOrigin::Policy || !shape::is_scalar_with_template_or_variable(source)
+        let bytes = &finding.location.bytes;
+        let source = text.get(bytes.clone()).unwrap_or_default();
+        finding.diagnostic.origin == RuleOrigin::Policy
+            || !shape::is_scalar_with_template_or_variable(source)
+            || is_container_at(document, &finding.diagnostic.finding.at, bytes.start)
     });
     findings.len() < before
+}
+
+/// True if the value at the path, or its nearest existing parent, is an object or a list that starts at the byte
+/// `start` of the file. A finding about a value with a key starts at the key instead.
+fn is_container_at(document: &Document<'_>, path: &FieldPath, start: usize) -> bool {
+    let nearest = (0..=path.user_steps().count()).find_map(|up| document.value_at_path(path, up));
+    nearest.is_some_and(|value| {
+        matches!(value.kind(), ValueKind::Object | ValueKind::Array)
+            && document.offset + value.span().start as usize == start
+    })
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::super::check::{TextChecker, TextSource};
-use crate::report::{DocumentResult, DocumentStatus, LocatedFinding};
+use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
 use tollgate_document::field::{FieldPath, PathAudience};
 use tollgate_document::finding::{Applicability, Edit};
 use tollgate_document::source::TextFix;
@@ -51,7 +51,7 @@ impl CheckedText {
         let mut judged = CheckedText { findings: Vec::new(), statuses: Vec::new() };
         texts.check_text(file, text, source, &mut |entry: &DocumentResult<'_>| {
             let object = judged.statuses.len();
-            judged.statuses.push(entry.status);
+            judged.statuses.push(status_ignoring_placeholders(entry));
             judged.findings.extend(
                 entry
                     .findings
@@ -107,6 +107,14 @@ impl CheckedFinding {
         let start = edits.first().map_or(0, |edit| edit.location.bytes.start);
         (start, edits.last().map_or(start, |edit| edit.location.bytes.end))
     }
+}
+
+/// The status of an object. One that was checked and is skipped only because all of its findings are about
+/// placeholders counts as valid: a fix of its other findings leads there.
+fn status_ignoring_placeholders(entry: &DocumentResult<'_>) -> DocumentStatus {
+    // Without profiles, the object was not checked.
+    let was_checked = entry.skipped == Some(SkipReason::Template) && !entry.profiles.is_empty();
+    if was_checked { DocumentStatus::Valid } else { entry.status }
 }
 
 /// The field without the numbers of list items: `spec.devices[].taints[].effect`.

@@ -93,7 +93,11 @@ impl FixMode {
             }
             (None, _) => FixOutcome::default(),
             (Some(FixedText { text: new, findings }), _) if self.diff => {
-                let printed = diff::unified_diff(&name, text, &new, HunkHeaderLineCounts::AboveOne);
+                // The mark is part of the first line, which a patch must repeat.
+                let is_marked = matches!(input, Input::File(path) if files::has_byte_order_mark(path));
+                let marked = |text: &str| format!("{}{text}", if is_marked { "\u{feff}" } else { "" });
+                let printed =
+                    diff::unified_diff(&name, &marked(text), &marked(&new), HunkHeaderLineCounts::AboveOne);
                 FixOutcome { text: Some(new), printed, findings, error: None }
             }
             (Some(FixedText { text: new, findings }), Input::Stdin) => {

@@ -11,7 +11,7 @@ use std::cell::OnceCell;
 use super::InputError;
 use super::find::PathLocator;
 use super::fix::{self, AliasSharedValues, TextFix};
-use super::list::last_member;
+use super::list::{all_lists, last_member};
 use super::span::{LineIndex, SourceLocation};
 use super::yaml;
 use crate::doc::{self, Doc, Value, ValueKind};
@@ -72,6 +72,15 @@ impl Document<'_> {
             _ => (root, not_an_object("a plain value")),
         };
         let at = self.offset + value.span().start as usize;
+        Some(InputError::at(file, lines, at, message))
+    }
+
+    /// The error for a list with a list in it, which kubectl rejects with all of its objects; `None` for any other
+    /// document. `lines` covers the whole file.
+    pub fn nested_list_error(&self, file: &str, lines: &LineIndex<'_>) -> Option<InputError> {
+        let nested = *all_lists(self.doc.root()).get(1)?;
+        let at = self.offset + nested.span().start as usize;
+        let message = "a list must not contain another list; list its items directly";
         Some(InputError::at(file, lines, at, message))
     }
 

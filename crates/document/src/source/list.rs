@@ -1,7 +1,7 @@
 //! The objects of a document: the object itself, or each item of a list.
 //!
-//! `kind: List` and every `…List` with items stand for their items, lists inside lists too. Items of a typed list may
-//! leave out apiVersion and kind; they get those of the list, as kubectl gives them. kubectl takes anything with
+//! `kind: List` and every `…List` with items stand for their items. Lists inside of lists are read too, because dumps
+//! may have them; kubectl rejects them. Items of a typed list may leave out apiVersion and kind; they get those of the list, as kubectl gives them. kubectl takes anything with
 //! `items` for a list, a ConfigMap too, and sends the items alone: objects in there count beside the object that they
 //! are in.
 //!

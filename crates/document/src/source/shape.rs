@@ -43,10 +43,13 @@ pub fn is_scalar_with_documentation_placeholder(source: &str) -> bool {
 }
 
 /// True if the source text of a value is a scalar that contains a template action or a variable, such as `"{{
-/// .Values.name }}"` or `${NAME}`.
+/// .Values.name }}"` or `${NAME}`. `${1}` is no variable but part of a regular expression.
 pub fn is_scalar_with_template_or_variable(source: &str) -> bool {
     let is_scalar = !source.starts_with(['{', '[']) && !source.contains('\n');
-    is_scalar && (source.contains("{{") || source.contains("${"))
+    let mut after_openings = source.split("${").skip(1);
+    is_scalar
+        && (source.contains("{{")
+            || after_openings.any(|rest| !rest.starts_with(|first: char| first.is_ascii_digit())))
 }
 
 /// True if the text contains a placeholder of a tool that replaces text: `${NAME}`, `{NAME}`, `__NAME__`, `@NAME@`,
@@ -340,7 +343,9 @@ mod tests {
         for source in ["\"{{ .Values.name }}\"", "${NAME}", "gpu-${ENV:=dev}", "'{{name}}'"] {
             assert!(is_scalar_with_template_or_variable(source), "{source}");
         }
-        for source in ["{key: \"${A}\"}", "[\"{{ a }}\"]", "a: ${A}\nb: 1", "$(POD_NAME)", "{}", ""] {
+        for source in
+            ["{key: \"${A}\"}", "[\"{{ a }}\"]", "a: ${A}\nb: 1", "$(POD_NAME)", "^h100${1}", "{}", ""]
+        {
             assert!(!is_scalar_with_template_or_variable(source), "{source}");
         }
     }
