@@ -195,6 +195,20 @@ impl<'d> ReplacementBuilder<'d> {
         self.text(Self::bytes(value))
     }
 
+    /// The bytes of a value with its tag and anchor, if they are on the same line: `!!str a` and not `a`.
+    fn bytes_with_tag_and_anchor(&self, value: Value<'_>) -> Range<usize> {
+        let mut bytes = Self::bytes(value);
+        while !bytes.is_empty() {
+            let before = self.text(0..bytes.start).trim_end_matches(' ');
+            let start = before.rfind([' ', '\n', '[', '{']).map_or(0, |at| at + 1);
+            if !before.get(start..).unwrap_or_default().starts_with(['!', '&']) {
+                break;
+            }
+            bytes.start = start;
+        }
+        bytes
+    }
+
     /// True for `{…}` and `[…]`, of JSON too.
     fn is_flow(&self, container: Value<'_>) -> bool {
         match container.kind() {

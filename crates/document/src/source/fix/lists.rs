@@ -7,7 +7,7 @@ impl<'d> ReplacementBuilder<'d> {
     /// Wraps a value in a list. Returns `None` if it is a list, is not written, or would be read differently
     /// in brackets.
     pub(super) fn wrap_in_list(&self, target: EditTarget<'d>) -> Option<Vec<Replacement>> {
-        let (value, bytes) = (target.value, Self::bytes(target.value));
+        let (value, bytes) = (target.value, self.bytes_with_tag_and_anchor(target.value));
         if value.kind() == ValueKind::Object && !self.is_flow(value) {
             let (first, _) = value.members().next()?;
             let (last, of_last) = value.members().last()?;

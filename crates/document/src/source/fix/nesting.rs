@@ -69,7 +69,13 @@ impl<'d> ReplacementBuilder<'d> {
         let colon = Self::bytes(key).end + between.find(':')?;
         let after = self.text(colon + 1..self.line_end(colon));
         let blanks = after.len() - after.trim_start_matches(' ').len();
-        let mut out = vec![(start..colon + 1 + blanks, String::new())];
+        let mut removed = start..colon + 1 + blanks;
+        if blanks == after.len() && self.begins_line(start) {
+            // Nothing else is on the line.
+            let next_line = removed.end + self.line_break(removed.end).len();
+            removed = self.line_start(start)..next_line.min(inner);
+        }
+        let mut out = vec![(removed, String::new())];
         out.extend(self.dedent_lines_after_first(colon..end, by)?);
         Some(out)
     }
@@ -77,14 +83,14 @@ impl<'d> ReplacementBuilder<'d> {
     /// Wraps a scalar in an object with the single member `name`: in braces, or on its own line if braces
     /// would require quotes. Returns `None` if the scalar spans several lines.
     pub(super) fn wrap_in_object(&self, target: EditTarget<'d>, name: &str) -> Option<Vec<Replacement>> {
-        let (value, bytes) = (target.value, Self::bytes(target.value));
+        let (value, bytes) = (target.value, self.bytes_with_tag_and_anchor(target.value));
         let is_scalar = matches!(value.kind(), ValueKind::String | ValueKind::Number | ValueKind::Bool);
         if bytes.is_empty() || !is_scalar || !self.is_one_line_and_not_block_scalar(value) {
             return None;
         }
         let like = target.key.map_or("", |key| self.source_text(key));
         let name = self.string_text(name, like);
-        let written = self.source_text(value);
+        let written = self.text(bytes.clone());
         let is_harmless =
             |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_' | '/');
         if written.starts_with(['"', '\'']) || written.chars().all(is_harmless) || self.is_flow(target.parent)

@@ -115,6 +115,8 @@ fn layout_comments_and_line_ends_stay() {
             "- n: 1\n  b: |\n    t\n  # c\n  d: 2\n",
         ),
         ("- x: # c\n    b: 1\n    d: 2\n  n: 1\n", unnest("0.x"), "- # c\n  b: 1\n  d: 2\n  n: 1\n"),
+        ("- n: 1\n  x:\n    # c\n    b: 1\n", unnest("0.x"), "- n: 1\n  # c\n  b: 1\n"),
+        ("x: \r\n  # c\r\n  b: 1\r\n", unnest("x"), "# c\r\nb: 1\r\n"),
         ("{\"x\": {\"b\": 1, \"c\": 2}, \"n\": 1}", unnest("x"), "{\"b\": 1, \"c\": 2, \"n\": 1}"),
         (
             "a:\n  b:\n  - c: 1\nt: # x\n- d\n# y\n- e\n",
@@ -133,6 +135,9 @@ fn layout_comments_and_line_ends_stay() {
             Edit::WrapInObject { at: path("0.a"), key: "s".into() },
             "- a:\n    s: b == \"c\" # d\n",
         ),
+        ("a: !!str b\n", Edit::WrapInObject { at: path("a"), key: "s".into() }, "a:\n  s: !!str b\n"),
+        ("a: !!str \"b\" # c\n", wrap_in_list("a"), "a: [!!str \"b\"] # c\n"),
+        ("- a: &x !!str b\n", wrap_in_list("0.a"), "- a: [&x !!str b]\n"),
         ("{\"a\": 1}", Edit::WrapInObject { at: path("a"), key: "s".into() }, "{\"a\": {\"s\": 1}}"),
     ];
     for (text, edit, expected) in table {
