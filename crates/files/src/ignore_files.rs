@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use super::path_globs::compile_globs;
 use super::walk::FolderWalkResult;
 use super::{InputError, is_link_out_of_root, read_regular, shown_path};
 
@@ -175,13 +176,9 @@ impl Excludes {
 
     /// Compiles the patterns relative to a folder.
     fn compile(&self, base: &Path) -> Result<Gitignore, String> {
-        let mut builder = GitignoreBuilder::new(base);
-        // In a file git reads `a[` as it stands; on a command line it is a slip.
-        builder.allow_unclosed_class(false);
-        for glob in &self.globs {
-            builder.add_line(None, glob).map_err(|error| format!("`{glob}`: {error}"))?;
-        }
-        builder.build().map_err(|error| error.to_string())
+        compile_globs(base, self.globs.iter().map(String::as_str)).map_err(|(number, error)| {
+            self.globs.get(number).map_or_else(|| error.clone(), |glob| format!("`{glob}`: {error}"))
+        })
     }
 
     /// The patterns for a walk of a folder: relative to their own folder and to the one that is walked.

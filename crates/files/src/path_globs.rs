@@ -20,12 +20,7 @@ impl PathGlobs {
         folder: &Path,
         globs: impl Iterator<Item = &'g str>,
     ) -> Result<PathGlobs, (usize, String)> {
-        let mut builder = GitignoreBuilder::new(folder);
-        for (number, glob) in globs.enumerate() {
-            builder.add_line(None, glob).map_err(|error| (number, error.to_string()))?;
-        }
-        let patterns = builder.build().map_err(|error| (0, error.to_string()))?;
-        Ok(PathGlobs { folder: folder.to_owned(), patterns })
+        Ok(PathGlobs { folder: folder.to_owned(), patterns: compile_globs(folder, globs)? })
     }
 
     /// True if a glob matches the file or a folder that it is in. `file` is an absolute path; one outside of the folder
@@ -38,6 +33,27 @@ impl PathGlobs {
     }
 }
 
+/// Compiles globs that a user wrote for paths in a folder, which is an absolute path. A glob may start with `./` or with
+/// that folder. The error is the number of the first glob that is wrong, and why.
+pub(super) fn compile_globs<'g>(
+    folder: &Path,
+    globs: impl Iterator<Item = &'g str>,
+) -> Result<Gitignore, (usize, String)> {
+    let mut builder = GitignoreBuilder::new(folder);
+    // In a file git reads `a[` as it stands; here it is a slip.
+    builder.allow_unclosed_class(false);
+    let is_rest_of_path = |rest: &&str| rest.starts_with('/');
+    for (number, glob) in globs.enumerate() {
+        let in_folder = folder.to_str().and_then(|folder| glob.strip_prefix(folder)).filter(is_rest_of_path);
+        let glob = in_folder.or_else(|| glob.strip_prefix('.').filter(is_rest_of_path)).unwrap_or(glob);
+        // As in git, the folder itself is not matched.
+        if glob != "/" {
+            builder.add_line(None, glob).map_err(|error| (number, error.to_string()))?;
+        }
+    }
+    builder.build().map_err(|error| (0, error.to_string()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -46,7 +62,7 @@ mod tests {
 
     #[test]
     fn globs_are_those_of_git() {
-        let table: [(&[&str], &str, bool); 10] = [
+        let table: [(&[&str], &str, bool); 14] = [
             (&["vendor/"], "/r/vendor/a.yaml", true),
             (&["vendor/"], "/r/x/vendor/y/a.yaml", true),
             (&["/vendor"], "/r/x/vendor/a.yaml", false),
@@ -57,12 +73,21 @@ mod tests {
             (&["*.yaml"], "/elsewhere/a.yaml", false),
             (&[], "/r/a.yaml", false),
             (&["# a comment", ""], "/r/a.yaml", false),
+            (&["/"], "/r/a.yaml", false),
+            (&["./a.yaml"], "/r/a.yaml", true),
+            (&["./a.yaml"], "/r/x/a.yaml", false),
+            (&["/r/x/*.yaml"], "/r/x/a.yaml", true),
         ];
         for (globs, file, expected) in table {
             let compiled = PathGlobs::new(Path::new("/r"), globs.iter().copied()).expect("globs");
             assert_eq!(compiled.matches(Path::new(file)), expected, "{globs:?} {file}");
         }
-        assert!(matches!(PathGlobs::new(Path::new("/r"), ["a", "b[z-a]"].into_iter()), Err((1, _))));
+        for wrong in ["b[z-a]", "dep[", "[", "[!]"] {
+            assert!(
+                matches!(PathGlobs::new(Path::new("/r"), ["a", wrong].into_iter()), Err((1, _))),
+                "{wrong}"
+            );
+        }
     }
 
     #[test]

@@ -334,8 +334,11 @@ mod tests {
     #[test]
     fn excludes_are_relative_to_their_folder_or_the_walk() {
         let root = tree("exclude", &[("a/x.yaml", ""), ("a/b/y.yaml", ""), ("b/z.yaml", ""), ("w.yml", "")]);
+        let absolute = root.join("a/b").display().to_string();
         for (globs, left) in [
             (&["b"][..], &["a/x.yaml", "w.yml"][..]),
+            (&["./b"], &["a/b/y.yaml", "a/x.yaml", "w.yml"]),
+            (&[&absolute], &["a/x.yaml", "b/z.yaml", "w.yml"]),
             (&["/b"], &["a/b/y.yaml", "a/x.yaml", "w.yml"]),
             (&["a/**"], &["b/z.yaml", "w.yml"]),
             (&["*.yaml", "!x.yaml"], &["a/x.yaml", "w.yml"]),
