@@ -74,6 +74,7 @@ impl Arguments {
                 continue;
             }
             let tests = TestFile::parse(&file, &text).map_err(Failure::Inputs)?;
+            tests.warnings.iter().for_each(|warning| console.warning(warning));
             let set = load_policies(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;
             results.extend(outcomes.into_iter().map(|outcome| CaseResult { file: file.clone(), outcome }));

@@ -6,23 +6,31 @@ use crate::config::scalar_text_as_written;
 use tollgate_api::profile::Profile;
 use tollgate_api::review::{GroupVersionKind, Operation, Request};
 use tollgate_document::doc::{self, Value, ValueKind};
+use tollgate_document::field::{Path, PathAudience};
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::engine::{
-    Decision, Endpoint, Engine, LoadedNamespaces, NamespaceLabelLookup, Review, Verdict, json_patch,
+    Attributes, Decision, Endpoint, Engine, LabelsIfKnown, LoadedNamespaces, NamespaceLabelLookup, Review,
+    Verdict, json_patch,
 };
 use tollgate_engine::impact::Snapshot;
 use tollgate_engine::policy::{self, PolicySet, TEST_FILE, glob_matches};
+use tollgate_engine::rules::table::UNKNOWN_FIELD;
 use tollgate_engine::rules::{FindingLevel, RuleSet};
 
 /// Time of a test that sets no `now`. A fixed time, so that results do not change when entries expire.
 const DEFAULT_NOW: &str = "2026-01-01T00:00:00Z";
 
+/// Release of a test file that names none.
+const DEFAULT_RELEASE: &str = "kep-5055";
+
 /// A parsed policy test file.
 pub(super) struct TestFile {
     /// Files or folders, relative to the test file.
     pub(super) policies: Option<Vec<String>>,
-    /// The release or draft; `None` for the default.
-    kubernetes: Option<String>,
+    /// Warnings about fields of objects that the API server does not know, with line and column.
+    pub(super) warnings: Vec<String>,
+    /// The release or draft.
+    kubernetes: String,
     json: String,
     lines: Vec<usize>,
 }
@@ -54,17 +62,16 @@ impl TestFile {
         }
         let document = first.ok_or_else(|| vec![format!("{file}: the file is empty")])?;
         let root = document.doc.root();
-        let (named, release) = (root.get("policies"), root.get("kubernetes"));
+        let (named, release) = (root.get("policies"), scalar_text_as_written(root.get("kubernetes")));
+        let release = if release.is_empty() { DEFAULT_RELEASE } else { release };
         let tests = root.get("tests").items();
         Ok(TestFile {
             policies: named.exists().then(|| named.items().map(|name| name.str().to_owned()).collect()),
             lines: tests
                 .map(|test| lines.line_and_column(document.offset + test.span().start as usize).0)
                 .collect(),
-            kubernetes: release
-                .exists()
-                .then(|| scalar_text_as_written(release).to_owned())
-                .filter(|name| !name.is_empty()),
+            warnings: unknown_field_warnings(file, &document, &lines, release),
+            kubernetes: release.to_owned(),
             json: root.to_json(),
         })
     }
@@ -73,9 +80,8 @@ impl TestFile {
     pub(super) fn run(&self, set: PolicySet) -> Result<Vec<CaseOutcome>, String> {
         let document = doc::parse(&self.json).map_err(|error| error.detail)?;
         let root = document.root();
-        let name = self.kubernetes.as_deref().unwrap_or("kep-5055");
-        let profile =
-            Profile::from_name_or_version(name).ok_or_else(|| format!("unknown profile `{name}`"))?;
+        let profile = Profile::from_name_or_version(&self.kubernetes)
+            .ok_or_else(|| format!("unknown profile `{}`", self.kubernetes))?;
         let engine =
             Engine::new(vec![profile], RuleSet::parse("policy,decoding")?).with_policies(Arc::new(set));
         let engine = match root.get("state") {
@@ -124,6 +130,36 @@ pub(super) fn errors_of_fields(
         }
     }
     errors
+}
+
+/// Returns the warnings about unknown fields in the objects of a test file. API servers drop or reject such a field, so a
+/// test with a misspelt one passes without testing it. They are no errors, because a field may be unknown only in this
+/// release.
+fn unknown_field_warnings(
+    file: &str,
+    document: &Document<'_>,
+    lines: &LineIndex<'_>,
+    release: &str,
+) -> Vec<String> {
+    let Some(profile) = Profile::from_name_or_version(release) else { return Vec::new() };
+    let engine = Engine::new(vec![profile], RuleSet::compile(|rule| rule.id == UNKNOWN_FIELD.id));
+    let mut warnings = Vec::new();
+    for (index, test) in document.doc.root().get("tests").items().enumerate() {
+        for name in ["object", "oldObject"] {
+            let attributes = Attributes::for_create(test.get(name), "", DEFAULT_NOW);
+            let verdict = engine.validate(&attributes, LabelsIfKnown::Unknown);
+            let found = verdict.findings().iter().map(|diagnostic| &diagnostic.finding);
+            for finding in found.filter(|finding| finding.rule == UNKNOWN_FIELD) {
+                let tests = Path::ROOT.field("tests");
+                let at = finding.at.clone().with_prefix(&tests.index(index).field(name));
+                let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+                let location = document.locate(lines, &at, finding.on_key);
+                let (line, column, at) = (location.line, location.column, at.print(PathAudience::User));
+                warnings.push(format!("{file}:{line}:{column}: {at}: unknown field{help}"));
+            }
+        }
+    }
+    warnings
 }
 
 /// Returns the text of a value; `default` if it is absent or empty.
