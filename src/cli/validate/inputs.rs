@@ -1,9 +1,10 @@
 //! The inputs of `tollgate validate`: named files, stdin, and what walks of folders find.
 
-use std::collections::HashSet;
-use std::path::{Component, Path, PathBuf};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use super::super::check::{FileRole, TextSource};
+use super::super::config::path_with_folder_links_resolved;
 use super::super::console::Console;
 use super::super::outcome::Failure;
 use super::check::WorkItem;
@@ -100,26 +101,33 @@ impl FoundInputs {
     /// Removes files that an earlier path on the command line led to. Of a file that is named and in a folder, the named
     /// one is kept, because more of it is checked.
     pub(super) fn keep_each_file_once(&mut self) {
-        let file = |item: &WorkItem| match item {
-            WorkItem::Read(Input::File(path), source) => {
-                // `a.yaml` and `./a.yaml` have the same components.
-                let plain: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
-                Some((plain, matches!(source, TextSource::Named)))
+        // Most files share their folder with others.
+        let mut folders: HashMap<PathBuf, Option<PathBuf>> = HashMap::new();
+        let mut file = |item: &WorkItem| {
+            let WorkItem::Read(Input::File(path), source) = item else { return None };
+            let folder = path.parent().unwrap_or(Path::new(""));
+            if !folders.contains_key(folder) {
+                folders.insert(folder.to_owned(), path_with_folder_links_resolved(path));
             }
-            _ => None,
+            let resolved = folders.get(folder).cloned().flatten();
+            let same = resolved.map(|other| other.with_file_name(path.file_name().unwrap_or_default()));
+            Some((same.unwrap_or_else(|| path.clone()), *source == TextSource::Named))
         };
-        let named: HashSet<PathBuf> = self
-            .work
+        let files: Vec<Option<(PathBuf, bool)>> = self.work.iter().map(&mut file).collect();
+        let named: HashSet<&Path> = files
             .iter()
-            .filter_map(file)
+            .flatten()
             .filter(|(_, is_named)| *is_named)
-            .map(|(path, _)| path)
+            .map(|(path, _)| path.as_path())
             .collect();
         let mut kept = HashSet::new();
-        self.work.retain(|item| match file(item) {
-            Some((path, is_named)) => (is_named || !named.contains(&path)) && kept.insert(path),
+        let mut is_kept = files.iter().map(|file| match file {
+            Some((path, is_named)) => {
+                (*is_named || !named.contains(path.as_path())) && kept.insert(path.as_path())
+            }
             None => true,
         });
+        self.work.retain(|_| is_kept.next().unwrap_or(true));
     }
 
     fn add_named(&mut self, path: &Path) {
