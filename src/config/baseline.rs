@@ -272,6 +272,7 @@ mod tests {
         };
         for (text, expected) in [
             (String::new(), "b:1:1: not a baseline: the file is empty"),
+            ("[]".to_owned(), "b:1:1: expected an object"),
             ("{\"findings\": []}".to_owned(), "b:1:1: version: this field is required"),
             (
                 finding("taint-effect", ""),

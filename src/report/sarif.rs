@@ -175,8 +175,9 @@ fn artifact_location(file: &str) -> Json {
     if file.starts_with('/') {
         return record! { "uri": format!("file://{}", percent_encode(file)) };
     }
-    if file.starts_with('<') {
-        return record! { "uri": file.trim_matches(['<', '>']) };
+    // Not a file: `<stdin>`.
+    if let Some(name) = file.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) {
+        return record! { "uri": name };
     }
     record! { "uri": percent_encode(file), "uriBaseId": "%SRCROOT%" }
 }
@@ -196,6 +197,7 @@ mod tests {
     fn files_are_uris() {
         for (file, uri) in [
             ("a b/c.yaml", "a%20b/c.yaml"),
+            ("<x>&.yaml", "%3Cx%3E%26.yaml"),
             ("/home/mean/x.yaml", "file:///home/mean/x.yaml"),
             ("a\\b.yaml", "a%5Cb.yaml"),
             ("<stdin>", "stdin"),

@@ -285,6 +285,22 @@ fn only_findings_about_the_placeholders_themselves_are_dropped() {
     }
 }
 
+/// A help proposes only names that could be accepted.
+#[test]
+fn the_help_for_a_placeholder_as_driver_proposes_no_other_placeholder() {
+    let folder = folder("placeholder-driver");
+    for (driver, expected) in [("${DRIVER}", false), ("GPU.example.com", true)] {
+        let slice = format!(
+            "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {{name: s}}\nspec: {{driver: '{driver}', \
+             nodeName: n1, pool: {{name: p, generation: 1, resourceSliceCount: 1}}}}\n"
+        );
+        std::fs::write(folder.join("a.yaml"), slice).unwrap();
+        let (_, out, err) = run(&folder, &["validate", "a.yaml"]);
+        assert!(out.contains("uppercase-driver"), "{out}{err}");
+        assert_eq!(out.contains(&format!("use `{}`", driver.to_lowercase())), expected, "{out}{err}");
+    }
+}
+
 /// A patch repeats the byte order mark of the file, and a tab ends a name with blanks.
 #[test]
 fn a_patch_fits_its_file_to_the_byte() {
@@ -610,8 +626,10 @@ fn a_file_that_several_arguments_lead_to_is_reported_once() {
     std::fs::write(folder.join("many/rule.yaml"), RULE).unwrap();
     // Named, it is an error that this is not a manifest; in a folder, it is skipped.
     std::fs::write(folder.join("many/values.yaml"), "a: 1\n").unwrap();
+    let absolute = folder.join("many").display().to_string();
     for (arguments, expected) in [
         (&["many/rule.yaml", "./many/rule.yaml"][..], "1 file, 1 document: 1 valid"),
+        (&["many", &absolute, "../reported-once/many"], "2 files, 2 documents: 1 valid, 1 skipped"),
         (&["many", "many/rule.yaml", "many"], "2 files, 2 documents: 1 valid, 1 skipped"),
         (&["many", "many/values.yaml"], "2 files, 2 documents: 1 invalid, 1 valid"),
         (&["many/values.yaml", "many"], "2 files, 2 documents: 1 invalid, 1 valid"),

@@ -20,7 +20,7 @@ use super::{Policy, PolicySet};
 use crate::rules::FindingLevel;
 use tollgate_api::conform::suggest;
 use tollgate_document::doc::{Value, ValueKind};
-use tollgate_document::field::Path;
+use tollgate_document::field::{Path, PathAudience};
 use tollgate_document::source::list::{self, DocumentObject};
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_formats::gotime;
@@ -185,7 +185,7 @@ impl PolicyLoader {
                 }
                 None => (location.line, location.column),
             };
-            let field = at.print(tollgate_document::field::PathAudience::User);
+            let field = at.print(PathAudience::User);
             let message =
                 if field.is_empty() { fault.message.clone() } else { format!("{field}: {}", fault.message) };
             PolicyError { file: file.name.clone(), line, column, message }
@@ -243,8 +243,8 @@ pub fn document_errors(
     faults.check_value(document.doc.root(), &FieldType::Object(ty), &Path::ROOT);
     let error = |fault: PolicyFault| {
         let location = document.locate(lines, &fault.at, fault.on_key);
-        let message =
-            format!("{}: {}", fault.at.print(tollgate_document::field::PathAudience::User), fault.message);
+        let path = fault.at.print(PathAudience::User);
+        let message = if path.is_empty() { fault.message } else { format!("{path}: {}", fault.message) };
         let (line, column, at) = (location.line, location.column, location.bytes.start);
         InputError { file: file.to_owned(), line, column, at, message }
     };
@@ -411,7 +411,7 @@ impl<'l> SchemaSource<'l> {
                 match self.read_schema_as_json(&path) {
                     Ok(text) => {
                         let schema = compile_schema(&text, &file_at, faults);
-                        let field = file_at.owned().print(tollgate_document::field::PathAudience::User);
+                        let field = file_at.owned().print(PathAudience::User);
                         self.seen.current.borrow_mut().push((field, text));
                         schema
                     }

@@ -11,12 +11,13 @@ use tollgate_formats::{gofmt, names};
 pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<'_>) {
     let ObjectBody::Slice(slice) = admission.object.body else { return };
     let driver = slice.spec().driver();
-    if names::go_to_lower(driver) != driver {
+    let lowercase = names::go_to_lower(driver);
+    if lowercase != driver {
         let quoted = gofmt::quote(driver);
         let detail = format!("driver names should be lowercase; {quoted} contains uppercase characters");
         cx.report(UPPERCASE_DRIVER, &Path::ROOT.field("spec").field("driver"))
             .invalid(driver, detail)
             .short_detail("driver names should be lowercase")
-            .help(format_args!("use `{}`", names::go_to_lower(driver)));
+            .help_if(names::has_subdomain_shape(&lowercase).then(|| format!("use `{lowercase}`")));
     }
 }
