@@ -72,15 +72,24 @@ fn class_counts_after_runs(after: &DeviceReport<'_>, devices: &[DeviceForecast])
             let Some(sum) = sums.get_mut(*class) else { continue };
             sum.allocated += forecast.allocated;
             sum.blocked += forecast.blocked;
-            sum.free += if device.has_state(DeviceState::Tainted) { 0.0 } else { forecast.available };
+            if device.has_state(DeviceState::Tainted) {
+                sum.allocated_and_tainted += forecast.allocated;
+            } else {
+                sum.free += forecast.available;
+            }
         }
     }
-    let counts = after.class_counts().into_iter().zip(sums).map(|(count, sum)| DeviceCounts {
-        allocated: rounded_count(sum.allocated),
-        blocked: rounded_count(sum.blocked),
-        // Halves down, so that a device that is allocated in half of the runs is not counted twice.
-        free: rounded_count((sum.free - 0.5).ceil()),
-        ..count
+    let counts = after.class_counts().into_iter().zip(sums).map(|(count, sum)| {
+        let allocated = rounded_count(sum.allocated);
+        DeviceCounts {
+            allocated,
+            allocated_and_tainted: rounded_count(sum.allocated_and_tainted),
+            blocked: rounded_count(sum.blocked),
+            // Rounded together, so that a device that is allocated in half of the runs is neither counted twice nor
+            // left out, which would show it as blocked.
+            free: rounded_count(sum.allocated + sum.free) - allocated,
+            ..count
+        }
     });
     counts.collect()
 }
@@ -89,6 +98,7 @@ fn class_counts_after_runs(after: &DeviceReport<'_>, devices: &[DeviceForecast])
 #[derive(Clone, Copy, Default)]
 struct StateSums {
     allocated: f64,
+    allocated_and_tainted: f64,
     blocked: f64,
     free: f64,
 }
@@ -131,6 +141,7 @@ pub(super) fn class_counts_record(name: &str, counts: DeviceCounts, error: Optio
         "total": counts.total,
         "allocated": counts.allocated,
         "tainted": counts.tainted,
+        "allocatedAndTainted": counts.allocated_and_tainted,
         "blocked": counts.blocked,
         "free": counts.free,
         "error" if given: error,

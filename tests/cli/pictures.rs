@@ -181,3 +181,56 @@ spec:
         assert!(page.contains("4 → 1 free"), "{command:?}: {errors}{page}");
     }
 }
+
+#[test]
+fn a_blocked_device_is_not_shown_as_tainted() {
+    let folder = crate::program::folder("states-of-a-class");
+    let state = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: cordoned}
+spec: {unschedulable: true}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: open}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: cordoned}
+spec:
+  driver: gpu.example.com
+  nodeName: cordoned
+  pool: {name: cordoned, generation: 1, resourceSliceCount: 1}
+  devices: [{name: blocked}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: open}
+spec:
+  driver: gpu.example.com
+  nodeName: open
+  pool: {name: open, generation: 1, resourceSliceCount: 1}
+  devices: [{name: held, taints: [{key: example.com/degraded, effect: NoSchedule}]}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: train, namespace: research}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+status:
+  allocation:
+    devices: {results: [{request: gpu, driver: gpu.example.com, pool: open, device: held}]}
+"#;
+    std::fs::write(folder.join("state.yaml"), state).expect("the file is written");
+    let arguments = ["devices", "--state", "state.yaml", "--kubernetes", "1.37", "-o", "html"];
+    let (_, page, errors) = run(&folder, &arguments);
+    for part in ["1 allocated and tainted</span>", "1 blocked, neither allocated nor tainted</span>"] {
+        assert!(page.contains(part), "no {part:?}: {errors}{page}");
+    }
+    assert!(!page.contains("tainted and not allocated"), "{page}");
+}

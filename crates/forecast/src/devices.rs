@@ -120,6 +120,7 @@ pub struct DeviceCounts {
     pub total: usize,
     pub allocated: usize,
     pub tainted: usize,
+    pub allocated_and_tainted: usize,
     pub blocked: usize,
     pub free: usize,
 }
@@ -131,6 +132,7 @@ impl DeviceCounts {
         self.total += 1;
         self.allocated += one(DeviceState::Allocated);
         self.tainted += one(DeviceState::Tainted);
+        self.allocated_and_tainted += one(DeviceState::Allocated) * one(DeviceState::Tainted);
         self.blocked += one(DeviceState::Blocked);
         self.free += one(DeviceState::Free);
     }

@@ -10,13 +10,13 @@ use crate::text::SafeText;
 
 /// The devices of a class, as `devices -o json` counts them.
 #[derive(Clone, Default, Debug, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct DeviceClassCounts {
     pub name: SafeText,
     pub total: usize,
     pub allocated: usize,
     pub tainted: usize,
-    pub blocked: usize,
+    pub allocated_and_tainted: usize,
     pub free: usize,
     /// Why a selector of the class does not compile; `None` if all do.
     pub error: Option<SafeText>,
@@ -34,18 +34,17 @@ pub struct DeviceClassBeforeAndAfter {
 pub(crate) type BarPart = (&'static str, &'static str, usize);
 
 impl DeviceClassCounts {
-    /// The parts of the bar of a class, which do not overlap. A device that is neither free nor allocated is closed by a
-    /// taint, or else blocked. The other tainted devices are allocated.
+    /// The parts of the bar of a class, which do not overlap.
     fn bar_parts(&self) -> [BarPart; 5] {
-        let rest = self.total.saturating_sub(self.allocated).saturating_sub(self.free);
-        let tainted = rest.min(self.tainted);
-        let both = (self.tainted - tainted).min(self.allocated);
+        let both = self.allocated_and_tainted;
+        let tainted = self.tainted.saturating_sub(both);
+        let shown = self.allocated + self.free + tainted;
         [
-            ("allocated", "allocated", self.allocated - both),
+            ("allocated", "allocated", self.allocated.saturating_sub(both)),
             ("both", "allocated and tainted", both),
             ("free", "free", self.free),
             ("tainted", "tainted and not allocated", tainted),
-            ("blocked", "blocked", rest - tainted),
+            ("blocked", "blocked, neither allocated nor tainted", self.total.saturating_sub(shown)),
         ]
     }
 }

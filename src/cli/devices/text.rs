@@ -25,7 +25,7 @@ pub(super) struct DeviceTextLayout<'a> {
 pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: DeviceTextLayout<'_>) -> String {
     let DeviceTextLayout { by, is_wide, classes: shown } = layout;
     let totals: DeviceCounts = report.devices.iter().collect();
-    let DeviceCounts { total, allocated, tainted, blocked, free } = totals;
+    let DeviceCounts { total, allocated, tainted, blocked, free, .. } = totals;
     let devices = count_with_noun(total, "device");
     let mut out = format!(
         "{devices}: {allocated} allocated, {tainted} tainted, {blocked} blocked, {free} free ({header})\n"
@@ -143,7 +143,7 @@ fn count_table(first: &str, rows: &[Vec<String>]) -> String {
 }
 
 fn count_row(name: String, counts: DeviceCounts) -> Vec<String> {
-    let DeviceCounts { total, allocated, tainted, blocked, free } = counts;
+    let DeviceCounts { total, allocated, tainted, blocked, free, .. } = counts;
     let numbers = [total, allocated, tainted, blocked, free].map(|number| number.to_string());
     std::iter::once(name).chain(numbers).collect()
 }

@@ -77,9 +77,17 @@ impl KnownState {
 }
 
 fn class_for_page(class: &ReportedClass<'_>, counts: DeviceCounts) -> DeviceClassCounts {
-    let DeviceCounts { total, allocated, tainted, blocked, free } = counts;
+    let DeviceCounts { total, allocated, tainted, allocated_and_tainted, blocked: _, free } = counts;
     let error = class.error.as_deref().map(SafeText::from);
-    DeviceClassCounts { name: class.name.into(), total, allocated, tainted, blocked, free, error }
+    DeviceClassCounts {
+        name: class.name.into(),
+        total,
+        allocated,
+        tainted,
+        allocated_and_tainted,
+        free,
+        error,
+    }
 }
 
 fn device_for_page(device: &ReportedDevice<'_>, class_name: &impl Fn(&usize) -> SafeText) -> Device {

@@ -122,15 +122,16 @@ fn heading(title: &SafeText, is_pool: bool, devices: usize, words: &str) -> Mark
 }
 
 fn count_states(devices: &[&Device]) -> DeviceClassCounts {
-    let of = |state: ShownDeviceState| devices.iter().filter(|device| device.is(state)).count();
     let is_held =
-        |device: &&&Device| device.is(ShownDeviceState::Allocated) || device.is(ShownDeviceState::Shared);
+        |device: &Device| device.is(ShownDeviceState::Allocated) || device.is(ShownDeviceState::Shared);
+    let is_tainted = |device: &Device| device.is(ShownDeviceState::Tainted);
+    let count = |is: &dyn Fn(&Device) -> bool| devices.iter().filter(|device| is(device)).count();
     DeviceClassCounts {
         total: devices.len(),
-        allocated: devices.iter().filter(is_held).count(),
-        tainted: of(ShownDeviceState::Tainted),
-        blocked: of(ShownDeviceState::Blocked),
-        free: of(ShownDeviceState::Free),
+        allocated: count(&is_held),
+        tainted: count(&is_tainted),
+        allocated_and_tainted: count(&|device| is_held(device) && is_tainted(device)),
+        free: count(&|device| device.is(ShownDeviceState::Free)),
         ..DeviceClassCounts::default()
     }
 }
