@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-    ErrorCode, ErrorData, Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-    ServerConfig,
+    ErrorCode, ErrorData, Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, serve_directly};
 use rmcp::{RoleServer, ServerHandler};
@@ -151,11 +151,28 @@ impl ServerHandler for McpServer {
             .with_instructions(self.instructions())
     }
 
+    /// Agrees on the version of the protocol. Only 2025-03-26 requires batches, which the transport does not accept;
+    /// its clients get the version before it.
+    async fn initialize(
+        &self,
+        mut request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        if request.protocol_version == ProtocolVersion::V_2025_03_26 {
+            request.protocol_version = ProtocolVersion::V_2024_11_05;
+        }
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
+    }
+
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        if request.is_some_and(|page| page.cursor.is_some()) {
+            return Err(ErrorData::invalid_params("unknown cursor; all tools are on the first page", None));
+        }
         Ok(ListToolsResult::with_all_items(self.tools.iter().map(|offered| offered.tool.clone()).collect()))
     }
 
@@ -196,17 +213,19 @@ impl ServerHandler for McpServer {
         Ok(result.into())
     }
 
-    /// Answers requests that the library could not decode: those with unknown methods, and calls whose parameters
-    /// have the wrong types.
+    /// Answers requests that the library could not decode: those with unknown methods, and others whose parameters
+    /// are missing or have the wrong types.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(if request.method == "tools/call" {
-            ErrorData::invalid_params("`name` must be a string, and `arguments` an object", None)
-        } else {
-            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)
-        })
+        let expected = match request.method.as_str() {
+            "tools/call" => "`name` must be a string, and `arguments` an object",
+            "tools/list" => "`cursor` must be a string",
+            "initialize" => "`protocolVersion`, `capabilities` and `clientInfo` are required",
+            _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
+        };
+        Err(ErrorData::invalid_params(expected, None))
     }
 }

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -35,7 +35,10 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path, arguments: &[&str]) -> Server {
-        let mut command = tollgate(folder, &[&["mcp"], arguments].concat());
+        Server::spawn(tollgate(folder, &[&["mcp"], arguments].concat()))
+    }
+
+    fn spawn(mut command: Command) -> Server {
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = pipes.spawn().expect("it runs");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -313,6 +316,53 @@ fn no_message_ends_the_server_or_writes_anything() {
     let left: BTreeSet<_> =
         std::fs::read_dir(at).expect("the folder").map(|entry| entry.expect("an entry").path()).collect();
     assert_eq!(left, BTreeSet::new());
+}
+
+/// A client waits until its timeout for an answer without the id of its request.
+#[test]
+fn every_request_is_answered_with_its_id() {
+    let mut server = Server::ready("mcp-ids");
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for (id, method, params, code) in [
+        ("18446744073709551615", "ping", "{}", -32600),
+        ("1.5", "ping", "{}", -32600),
+        ("7", "ping", deep.as_str(), -32700),
+        ("8", "initialize", "{}", -32602),
+        ("9", "tools/list", r#"{"cursor":"2"}"#, -32602),
+    ] {
+        server.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#));
+        let answer = server.next();
+        assert_eq!(
+            (answer["id"].to_string().as_str(), &answer["error"]["code"]),
+            (id, &json!(code)),
+            "{answer}"
+        );
+    }
+    // A text that was cut in the middle of an emoji.
+    server.send(
+        r#"{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"validate","arguments":{"manifests":"kind: X # \ud83d"}}}"#,
+    );
+    let answer = server.next();
+    assert_eq!(
+        (&answer["id"], &answer["result"]["structuredContent"]["exitCode"]),
+        (&json!(10), &json!(1)),
+        "{answer}"
+    );
+    // The version that requires batches.
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": client});
+    assert_eq!(server.ask("initialize", params)["result"]["protocolVersion"], "2024-11-05");
+    server.end();
+}
+
+#[test]
+fn variables_of_other_commands_have_no_effect() {
+    let mut command = tollgate(&folder("mcp-variables"), &["mcp"]);
+    command.env("TOLLGATE_RULES", "lint").env("TOLLGATE_EXIT_ZERO", "true");
+    let mut server = Server::spawn(command);
+    let answer = server.call("validate", json!({"manifests": RULE.replace("NoExecute", "Never")}));
+    assert_eq!(answer["result"]["structuredContent"]["exitCode"], 1, "{answer}");
+    server.end();
 }
 
 #[test]

@@ -14,9 +14,9 @@ use tokio::sync::mpsc;
 use super::McpServer;
 use super::result::CommandOutput;
 use super::run::Runner;
-use super::stdio::{MAX_QUEUED_MESSAGES, StdioTransport, read_line};
+use super::stdio::{MAX_QUEUED_MESSAGES, StdioTransport, id_of_message, read_line};
 use super::tools::{ALL_TOOLS, CommandInvocation, InheritedFlag, PassedFlags};
-use tollgate_document::doc::{self, ValueKind};
+use tollgate_document::doc;
 
 /// A server with every tool. The files do not exist, and nothing opens them.
 static SERVER: LazyLock<Arc<McpServer>> = LazyLock::new(|| {
@@ -98,8 +98,8 @@ pub(in crate::cli) fn fuzz_messages(data: &[u8]) {
     ended.expect("the session ends without a panic");
     let mut sent: BTreeMap<String, usize> = BTreeMap::new();
     for line in data.split(|byte| *byte == b'\n') {
-        if let Some(id) = std::str::from_utf8(line).ok().and_then(message_id) {
-            *sent.entry(id).or_default() += 1;
+        if let Some(id) = id_of_message(line) {
+            *sent.entry(id.get().to_owned()).or_default() += 1;
         }
     }
     for answer in answers {
@@ -107,16 +107,9 @@ pub(in crate::cli) fn fuzz_messages(data: &[u8]) {
         assert_eq!(message.root().get("jsonrpc").text(), "2.0", "{answer}");
         let code = message.root().get("error").get("code");
         assert_ne!(code.int(), Some(-32603), "an internal error: {answer}");
-        if let Some(id) = message_id(&answer) {
-            let left = sent.get_mut(&id).unwrap_or_else(|| panic!("nobody asked: {answer}"));
+        if let Some(id) = id_of_message(answer.as_bytes()) {
+            let left = sent.get_mut(id.get()).unwrap_or_else(|| panic!("nobody asked: {answer}"));
             *left = left.checked_sub(1).unwrap_or_else(|| panic!("answered twice: {answer}"));
         }
     }
-}
-
-/// The ID of a message as JSON; `None` if it has none.
-fn message_id(message: &str) -> Option<String> {
-    let message = doc::parse(message).ok()?;
-    let id = message.root().get("id");
-    matches!(id.kind(), ValueKind::String | ValueKind::Number).then(|| id.to_json())
 }

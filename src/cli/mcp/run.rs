@@ -66,7 +66,14 @@ impl Runner {
             #[cfg(any(test, fuzzing))]
             CommandProgram::Function(function) => return Ok(function(invocation)),
         };
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        // A variable that sets a flag of another command has no effect here. Those that this command reads are passed on
+        // as flags.
+        let names = std::env::vars_os().map(|(name, _)| name);
+        names.filter(|name| name.as_encoded_bytes().starts_with(b"TOLLGATE_")).for_each(|name| {
+            command.env_remove(name);
+        });
+        let mut child = command
             .args(&invocation.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -16,10 +16,13 @@ use rmcp::RoleServer;
 use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::super::console::Console;
+use crate::report::record::{Json, record};
+use tollgate_document::doc::{self, ValueKind};
 
 /// Maximum size of a message in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
@@ -124,32 +127,27 @@ impl StdioTransport {
 
     /// Parses a line as a message; `Err` with the error response if it is none or cannot be accepted; `None` for
     /// a blank line.
-    fn parse_line_and_track_request(&self, line: Line) -> Option<Result<Received, Sent>> {
-        let error = |error: ErrorData, id| Some(Err(Sent::error(error, id)));
+    fn parse_line_and_track_request(&self, line: Line) -> Option<Result<Received, Json>> {
         let Line::Whole(line) = line else {
             let message = format!("a message can have at most {} MiB", MAX_MESSAGE_BYTES >> 20);
-            return error(ErrorData::invalid_request(message, None), None);
+            return Some(Err(error_response(&ErrorData::invalid_request(message, None), None)));
         };
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
-        let message = match serde_json::from_slice::<Received>(&line) {
+        let refuse = |error: &ErrorData| Some(Err(error_response(error, id_of_message(&line))));
+        let message = match parse_message(&line) {
             Ok(message) => message,
             Err(why) if why.is_data() => {
-                return error(
-                    ErrorData::invalid_request("not a message of this protocol", None),
-                    id_of_invalid(&line),
-                );
+                return refuse(&ErrorData::invalid_request("not a message of this protocol", None));
             }
-            Err(why) => {
-                // The message of the error has a position and no text of the input.
-                return error(ErrorData::parse_error(why.to_string(), None), None);
-            }
+            // The message of the error has a position and no text of the input.
+            Err(why) => return refuse(&ErrorData::parse_error(why.to_string(), None)),
         };
         match &message {
             JsonRpcMessage::Request(request) => {
                 if let Err(why) = self.requests.add_within_limits(&request.id, line.len()) {
-                    return error(why, Some(request.id.clone()));
+                    return refuse(&why);
                 }
             }
             // A cancelled request gets no answer.
@@ -166,13 +164,37 @@ impl StdioTransport {
     }
 }
 
-/// Returns the request ID of a line that is not a valid message, for the error response; `None` if it has none.
-fn id_of_invalid(line: &[u8]) -> Option<RequestId> {
-    #[derive(serde::Deserialize)]
-    struct MessageWithId {
-        id: RequestId,
-    }
-    serde_json::from_slice::<MessageWithId>(line).ok().map(|found| found.id)
+/// Parses a message. A text in it that was cut in the middle of an emoji, and so has half of a surrogate pair, gets
+/// U+FFFD there.
+fn parse_message(line: &[u8]) -> serde_json::Result<Received> {
+    serde_json::from_slice(line).or_else(|error| {
+        let repaired = if error.is_syntax() { rewrite_without_lone_surrogates(line) } else { None };
+        repaired.and_then(|text| serde_json::from_str(&text).ok()).ok_or(error)
+    })
+}
+
+fn rewrite_without_lone_surrogates(line: &[u8]) -> Option<String> {
+    Some(doc::parse(std::str::from_utf8(line).ok()?).ok()?.root().to_json())
+}
+
+/// Returns the ID of a message as JSON, as it was sent; `None` if it has none. The message need not be valid, because
+/// a client waits for the response to a request that is refused, too.
+pub(super) fn id_of_message(line: &[u8]) -> Option<Json> {
+    let message = doc::parse(std::str::from_utf8(line).ok()?).ok()?;
+    let id = message.root().get("id");
+    let json = id.to_json();
+    let is_id = match id.kind() {
+        ValueKind::String => true,
+        // Not a number that is out of range, such as 1e400, because a client could not read the response.
+        ValueKind::Number => serde_json::from_str::<f64>(&json).is_ok(),
+        _ => false,
+    };
+    if is_id { RawValue::from_string(json).ok() } else { None }
+}
+
+fn error_response(error: &ErrorData, id: Option<Json>) -> Json {
+    let has_id = id.is_some();
+    record! { "jsonrpc": "2.0", "id" if has_id: id, "error": error }
 }
 
 impl Transport<RoleServer> for StdioTransport {
@@ -219,7 +241,7 @@ impl Transport<RoleServer> for StdioTransport {
             match self.parse_line_and_track_request(line) {
                 None => {}
                 Some(Ok(message)) => return Some(message),
-                Some(Err(answer)) => self.reply = serde_json::to_string(&answer).ok(),
+                Some(Err(answer)) => self.reply = Some(answer.get().to_owned()),
             }
         }
     }
@@ -272,7 +294,7 @@ pub(super) fn read_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
 mod tests {
     use super::{
         ErrorData, Line, MAX_MESSAGE_BYTES, MAX_RUNNING_REQUEST_BYTES, RequestId, RunningRequests,
-        id_of_invalid, read_line,
+        id_of_message, parse_message, read_line,
     };
 
     #[test]
@@ -318,9 +340,18 @@ mod tests {
 
     #[test]
     fn ids_are_found_in_what_is_not_a_message() {
-        assert_eq!(id_of_invalid(br#"{"method":1,"id":"a"}"#), Some(RequestId::String("a".into())));
-        assert_eq!(id_of_invalid(br#"{"id":7}"#), Some(RequestId::Number(7)));
-        assert_eq!(id_of_invalid(br#"{"id":[]}"#), None);
-        assert_eq!(id_of_invalid(b"[]"), None);
+        let deep = format!(r#"{{"id":8,"params":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+        for (line, expected) in [
+            (r#"{"method":1,"id":"a"}"#, Some(r#""a""#)),
+            (r#"{"id":18446744073709551615}"#, Some("18446744073709551615")),
+            (r#"{"id":7,"params":{"name":"\ud83d"}}"#, Some("7")),
+            (&deep, Some("8")),
+            (r#"{"id":1e400}"#, None),
+            (r#"{"id":[]}"#, None),
+            ("[]", None),
+        ] {
+            assert!(parse_message(line.as_bytes()).is_err(), "{line}");
+            assert_eq!(id_of_message(line.as_bytes()).as_ref().map(|id| id.get()), expected, "{line}");
+        }
     }
 }
