@@ -164,7 +164,7 @@ impl Arguments {
     /// credentials. JSON has only the document.
     fn header_text(&self, asked: &ConnectedServer) -> String {
         let (release, live) = (asked.info.release.version(), asked.info.live.clone());
-        let server = RecordedServer { release, live };
+        let server = RecordedServer { release, live, omits_parameters: !self.with_parameters };
         if self.chosen_format() == Format::Json {
             return server.to_json() + "\n";
         }

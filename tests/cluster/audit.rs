@@ -106,6 +106,13 @@ fn a_cluster_and_its_snapshot_give_the_same_report() {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert!(!text.contains("a token of ours"));
+    let (_, _, err) = run(&double, &folder, &["audit", "--state", "state.yaml"]);
+    let omitted = "note: state.yaml: the snapshot omits the content of opaque parameters";
+    assert!(err.contains(omitted), "{err}");
+    let (code, _, err) = run(&double, &folder, &["snapshot", "--with-parameters", "-o", "whole.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    let (_, _, err) = run(&double, &folder, &["audit", "--state", "whole.yaml"]);
+    assert!(!err.contains("opaque parameters"), "{err}");
     // Lines differ: what the snapshot leaves out is not shown.
     let without_lines = |out: &str| -> Vec<Value> {
         let mut report: Value = serde_json::from_str(out).expect("JSON");

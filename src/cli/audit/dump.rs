@@ -51,7 +51,17 @@ pub(super) fn audit_dump(
     let namespaces = read_namespaces(texts);
     let (mut judged, mut included, mut unreadable) = (0, 0, 0);
     for (file, text) in texts {
-        let is_snapshot = RecordedServer::find(text).is_some();
+        let recorded = RecordedServer::find(text);
+        let is_snapshot = recorded.is_some();
+        if recorded.is_some_and(|server| server.omits_parameters)
+            && ["parameters:", "\"parameters\":"].iter().any(|key| text.contains(key))
+        {
+            console.note(&format!(
+                "{file}: the snapshot omits the content of opaque parameters, so their size is not checked, and \
+                 ParameterPolicies are checked against their apiVersion and kind only; to check them, create the snapshot \
+                 with --with-parameters"
+            ));
+        }
         let is_audited: fn(&str, &str) -> bool = if is_snapshot {
             |api_version, list| {
                 !list.strip_suffix("List").is_some_and(|kind| is_only_for_forecasts(api_version, kind))

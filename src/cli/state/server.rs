@@ -17,12 +17,14 @@ use tollgate_document::source::documents;
 const API_VERSION: &str = "snapshot.tollgate.dev/v1alpha1";
 const KIND: &str = "SnapshotInfo";
 
-/// The release, feature gates and served versions of the API server that a dump records.
+/// The release, feature gates and served versions of the API server that a dump records, and what the dump leaves out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::cli) struct RecordedServer {
     /// Release of the API server, such as `1.36`.
     pub(in crate::cli) release: String,
     pub(in crate::cli) live: LiveServer,
+    /// True if the dump leaves out the content of opaque parameters.
+    pub(in crate::cli) omits_parameters: bool,
 }
 
 impl RecordedServer {
@@ -71,6 +73,9 @@ impl RecordedServer {
             }
             Err(why) => _ = writeln!(out, "servedUnknown: {}", text(why)),
         }
+        if self.omits_parameters {
+            out.push_str("opaqueParameters: omitted\n");
+        }
         out
     }
 }
@@ -102,7 +107,8 @@ fn parse_record(root: Value<'_>) -> Option<RecordedServer> {
         })),
         _ => Err(why("servedUnknown")),
     };
-    Some(RecordedServer { release: named.to_owned(), live: LiveServer { gates, served } })
+    let omits_parameters = root.get("opaqueParameters").str() == "omitted";
+    Some(RecordedServer { release: named.to_owned(), live: LiveServer { gates, served }, omits_parameters })
 }
 
 #[cfg(all(test, feature = "cluster"))]
@@ -123,7 +129,8 @@ mod tests {
             LiveServer { gates: Err("/metrics: \"no\"".into()), served: Err("403".into()) },
             LiveServer { gates: Ok(Vec::new()), served: Ok(ServedVersions::default()) },
         ] {
-            let server = RecordedServer { release: "1.36+".to_owned(), live };
+            let omits_parameters = live.gates.is_err();
+            let server = RecordedServer { release: "1.36+".to_owned(), live, omits_parameters };
             let text = server.to_yaml();
             let found = RecordedServer::find(&format!("# a comment\n{text}---\nkind: PodList\n"));
             assert_eq!(found.as_ref(), Some(&server));
