@@ -93,6 +93,10 @@ fn the_pages_follow_the_cluster_and_say_when_it_does_not_respond() {
     double.put(RULES, rule);
     let has_taint = |changes: &Value| changes["parts"]["taints"].to_string().contains("example.com/fire");
     let revision = pages.wait_until(1, "the rule is shown", has_taint);
+    // A proxy can refuse requests that are not about objects.
+    double.refuse(&[("GET /version", 403)]);
+    std::thread::sleep(Duration::from_secs(4));
+    assert!(!pages.get("/").contains("data-trouble"));
     // The watches stay open, as they do in an API server that is being stopped.
     let old_since_after = |changed: String, why: &'static str| {
         move |changes: &Value| {

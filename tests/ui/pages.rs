@@ -132,6 +132,10 @@ fn a_page_without_its_server_says_so() {
     drop(running);
     wait_until("the page notices", || text(&tab, browser, "#live").contains("does not answer"));
     assert!(text(&tab, browser, "#live").contains(" ago"));
+    tab.evaluate(browser, "document.querySelector('.cells li').click()");
+    wait_until("there are no details", || {
+        text(&tab, browser, "#details").contains("No details: tollgate ui does not answer")
+    });
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tollgate_picture::map::{
     Device, DevicesReport, NodeOrPoolCard, device_cell_id, live_map_with_full_legend,
     node_and_pool_card_drafts,
 };
-use tollgate_picture::{MAX_PAGE_BYTES, pages};
+use tollgate_picture::{MAX_PAGE_BYTES, SafeText, pages};
 
 use crate::details::{DevicesSharingCounters, draw_details};
 use crate::frame::{LivePage, PageFacts, render};
@@ -58,7 +58,7 @@ pub(crate) struct LivePageContent {
     /// When the state was read from the cluster; with `trouble`, until when it was current. Empty if it is not known.
     pub(crate) taken: String,
     /// Why the state may be out of date; `None` if it is current.
-    pub(crate) trouble: Option<String>,
+    pub(crate) trouble: Option<SafeText>,
     pub(crate) report: Arc<DevicesReport>,
     /// The HTML of the map, drawn when a report is published, so that the first page does not wait for it.
     map: Arc<Markup>,
@@ -124,6 +124,7 @@ impl LivePageStore {
         let revision = before.revision + 1;
         let mut old: HashMap<&str, &(Arc<NodeOrPoolCard>, u64)> =
             before.cards.iter().map(|entry| (entry.0.id.as_str(), entry)).collect();
+        let trouble = trouble.map(SafeText::from);
         let mut shown =
             LivePageContent { revision, taken: taken.to_owned(), trouble, ..LivePageContent::default() };
         for card in node_and_pool_card_drafts(&report) {
@@ -155,7 +156,7 @@ impl LivePageStore {
         self.replace_content(LivePageContent {
             revision: before.revision + 1,
             taken: current_until.unwrap_or_else(|| before.taken.clone()),
-            trouble: Some(trouble),
+            trouble: Some(SafeText::from(trouble)),
             ..LivePageContent::clone(&before)
         });
     }

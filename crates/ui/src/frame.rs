@@ -93,7 +93,7 @@ pub(crate) fn render(page: LivePage, facts: &PageFacts, shown: &LivePageContent,
                     }
                     h1 { (title) }
                     p.lead id="lead" { (shown.section_html("lead")) }
-                    p.live id="live" data-trouble=[trouble.as_deref().map(SafeText::from).as_deref()] {
+                    p.live id="live" data-trouble=[trouble.as_deref()] {
                         span id="live-state" role="status" { "The page needs JavaScript to stay current." }
                         " " span id="live-age" {}
                     }

@@ -38,6 +38,9 @@
   tell();
   setInterval(tell, 1000);
 
+  const ended = "this session has ended; open the address that tollgate ui prints when you press Enter.";
+  const silent = "tollgate ui does not answer; it may have been stopped.";
+
   // Changes
   const element = (html) => {
     const template = document.createElement("template");
@@ -125,7 +128,7 @@
       try {
         const answer = await fetch("/updates?since=" + revision, { cache: "no-store" });
         if (answer.status === 403) {
-          lost = "this session has ended; open the address that tollgate ui prints when you press Enter.";
+          lost = ended;
           tell();
           return;
         }
@@ -134,7 +137,7 @@
         lost = "";
         apply(changes);
       } catch {
-        lost = "tollgate ui does not answer; it may have been stopped.";
+        lost = silent;
         tell();
         await pause(2000);
       }
@@ -153,7 +156,8 @@
     const html = answer && answer.ok ? await answer.text() : "";
     if (number !== asked) return;
     if (html) details.innerHTML = html;
-    else details.textContent = "This device is gone.";
+    else if (answer?.status === 404) details.textContent = "This device is gone.";
+    else details.textContent = "No details: " + (answer?.status === 403 ? ended : silent);
   };
   map.addEventListener("tollgate:choose", (event) => show(event.detail.id));
   body.addEventListener("tollgate:changed", () => { if (chosen && details) show(chosen); });

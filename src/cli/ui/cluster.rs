@@ -166,7 +166,8 @@ fn start_probe(cluster: &Cluster) -> Result<Arc<Mutex<ServerReachability>>, Fail
     let check = move || {
         let mut failed = 0;
         loop {
-            let error = cluster.server_release().err();
+            // An API server that refuses this request responds, too.
+            let error = cluster.server_release().err().filter(|error| error.http_status_or_zero() != 403);
             failed = if error.is_some() { failed + 1 } else { 0 };
             let why = error.filter(|_| failed >= MAX_FAILED_PROBES).map(|error| error.to_string());
             let mut contact = found.lock().unwrap_or_else(PoisonError::into_inner);

@@ -51,16 +51,19 @@ fn an_old_state_stays_with_the_reason() {
     let board = LivePageStore::new(PageFacts::default());
     publish(&board, &[device_json("a", "0", "free")]);
     let before = *board.revision().borrow();
-    let trouble = || "the API server <does> not answer".to_owned();
+    let trouble = || "the API server <does> not answer: \u{202e}\u{1b}".to_owned();
     board.mark_out_of_date(trouble(), None);
     let has_taken =
         |time: &str| text(&board.changes_since(before)).contains(&format!("\"taken\":\"{time}\""));
     assert!(has_taken("2026-11-17T00:00:00Z"), "the time of the last change");
     board.mark_out_of_date(trouble(), Some("2026-11-17T08:00:00Z".to_owned()));
     assert!(has_taken("2026-11-17T08:00:00Z"), "the time of the last contact");
-    assert!(text(&board.changes_since(before)).contains("\"trouble\":\"the API server <does> not answer\""));
+    let changes = text(&board.changes_since(before));
+    assert!(changes.contains(r#""trouble":"the API server <does> not answer: \\u202e\\u001b""#), "{changes}");
+    let page = text(&board.get("/").unwrap());
     assert!(
-        text(&board.get("/").unwrap()).contains("data-trouble=\"the API server &lt;does&gt; not answer\"")
+        page.contains(r#"data-trouble="the API server &lt;does&gt; not answer: \u202e\u001b""#),
+        "{page}"
     );
     publish(&board, &[device_json("a", "0", "free")]);
     assert!(text(&board.changes_since(before)).contains("\"trouble\":null"));
