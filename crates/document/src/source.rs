@@ -33,7 +33,7 @@ pub use documents::RefusedBy;
 pub use documents::{Document, DocumentError, Documents, documents};
 pub use fix::{TextEdit, TextFix, apply};
 pub use span::{LineIndex, SourceLocation};
-pub use text::decode_by_byte_order_mark;
+pub use text::{decode_by_byte_order_mark, nul_byte_error};
 
 /// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no position.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -87,10 +87,10 @@ impl CodeActionDocument<'_> {
         self.action(&title, FIX_ALL, None, false, vec![(start..old.len() - end, new)])
     }
 
-    /// Returns the action that suppresses a lint with a comment above its line; `None` for other rules and for
-    /// JSON, which has no comments.
+    /// Returns the action that suppresses a lint with a comment above its line; `None` for rules that a comment cannot
+    /// suppress and for JSON, which has no comments.
     fn suppress_lint_action_unless_json(&self, problem: &Problem) -> Option<Json> {
-        let rule = problem.rule.filter(|rule| rule.origin == RuleOrigin::Lint)?;
+        let rule = problem.rule.filter(|rule| rule.origin == RuleOrigin::Lint && rule.is_suppressible)?;
         let text = self.text.as_str();
         // JSON has no comments.
         if text.trim_start().starts_with('{') {

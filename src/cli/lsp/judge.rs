@@ -22,6 +22,7 @@ use super::problems::{self, Problem, Severity};
 use crate::config::LevelOverride;
 use crate::files::Input;
 use tollgate_document::finding::Applicability;
+use tollgate_document::source::nul_byte_error;
 
 /// Maximum size in bytes of a text that is checked while it is edited.
 const MAX_TEXT_BYTES: usize = 8 << 20;
@@ -131,6 +132,9 @@ impl DocumentChecker {
                     MAX_TEXT_BYTES >> 20
                 ),
             )];
+        }
+        if let Some(error) = nul_byte_error(file, text) {
+            return vec![problems::problem_of_parse_error(&error, text)];
         }
         let (now, overrides) = (clock::now_rfc3339(), self.overrides(path.as_deref()));
         let checker = self.configured.checker(None, &now, &overrides);

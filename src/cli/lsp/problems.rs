@@ -69,7 +69,7 @@ fn problem_of_finding(located: &LocatedFinding) -> Problem {
 
 /// Returns the problem for text that cannot be parsed, from the byte at which parsing stopped to the end of the
 /// line.
-fn problem_of_parse_error(error: &InputError, text: &str) -> Problem {
+pub(super) fn problem_of_parse_error(error: &InputError, text: &str) -> Problem {
     let rest = text.get(error.at..).unwrap_or_default();
     let line = rest.lines().next().unwrap_or_default().trim_end();
     Problem::without_rule(

@@ -13,18 +13,20 @@ pub fn decode_by_byte_order_mark(file: &str, bytes: Vec<u8>) -> Result<String, I
         [0xfe, 0xff, rest @ ..] => decode_utf16_lossy(rest, u16::from_be_bytes),
         _ => decode_utf8(file, bytes)?,
     };
-    if let Some(at) = text.find('\0') {
-        return Err(input_error(
-            file,
-            &text,
-            at,
-            "the file contains a NUL byte: it is a binary file, not a manifest",
-        ));
+    if let Some(error) = nul_byte_error(file, &text) {
+        return Err(error);
     }
     if text.trim().is_empty() {
         return Err(InputError::for_whole_file(file, "the file is empty"));
     }
     Ok(text)
+}
+
+/// Returns the error about a text with a NUL byte, which no manifest has; `None` if it has none.
+pub fn nul_byte_error(file: &str, text: &str) -> Option<InputError> {
+    let at = text.find('\0')?;
+    let message = "the file contains a NUL byte: it is a binary file, not a manifest";
+    Some(input_error(file, text, at, message))
 }
 
 /// Decodes UTF-8 and removes a byte order mark. The error states the position and the probable encoding.
