@@ -147,7 +147,10 @@ impl<'r> Run<'r> {
         let began = self.server.time_of_last_exchange();
         self.refresh_objects_with_retries().map_err(into_refusal)?;
         self.load_own_rules()?;
-        self.has_moved = self.stored_wave().is_some();
+        // A wave that evicted nothing has tested nothing.
+        self.has_moved = self
+            .stored_wave()
+            .is_some_and(|record| record.wave > 0 || !self.evicted_pods_of_wave(&record).is_empty());
         let plan = self.make_plan().map_err(StopReason::Refused)?;
         self.run_preflight_checks(&plan)?;
         if !self.observer.show_plan_and_confirm(self.server.time_of_last_exchange(), self.settings, &plan) {

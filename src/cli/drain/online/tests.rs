@@ -4,8 +4,10 @@ mod careful;
 mod replay;
 mod simulator;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::event::Event;
@@ -33,12 +35,17 @@ struct RecordingUserInterface {
     events: Vec<Event>,
     timed: Vec<(Timestamp, Event)>,
     plan: Option<DrainPlan>,
+    /// Is set to true when a plan differs from the one before it.
+    interrupt_at_plan_change: Option<Rc<Cell<bool>>>,
 }
 
 impl DrainUserInterface for RecordingUserInterface {
     fn report_event(&mut self, at: Timestamp, event: &Event) {
         self.events.push(event.clone());
         self.timed.push((at, event.clone()));
+        if let (Event::PlanChanged { .. }, Some(interrupt)) = (event, &self.interrupt_at_plan_change) {
+            interrupt.set(true);
+        }
     }
 
     fn show_plan_and_confirm(&mut self, _: Timestamp, _: &RunSettings, plan: &DrainPlan) -> bool {
@@ -389,7 +396,7 @@ fn a_pod_that_does_not_end_is_named_with_its_node() {
 #[test]
 fn an_interrupted_drain_goes_on_where_it_was() {
     let mut sim = example_simulator();
-    after_third_eviction(&mut sim, |sim| sim.is_interrupted = true);
+    after_third_eviction(&mut sim, |sim| sim.is_interrupted.set(true));
     let (ending, first) = run(&mut sim);
     assert_eq!((ending, first.stop_reason_or_empty()), (Ending::Stopped, "interrupted"));
     let counts = first.events.iter().find_map(|event| match event {
@@ -397,7 +404,7 @@ fn an_interrupted_drain_goes_on_where_it_was() {
         _ => None,
     });
     assert_eq!(counts, Some((3, 5)), "what is evicted is not left, even if it is not gone yet");
-    sim.is_interrupted = false;
+    sim.is_interrupted.set(false);
     let before = sim.sent("/eviction");
     let (ending, second) = run(&mut sim);
     assert_eq!(ending, Ending::Proven, "{:#?}", second.events);

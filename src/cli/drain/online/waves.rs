@@ -37,24 +37,30 @@ impl Run<'_> {
     /// Waits until the pods that an earlier run of this drain evicted in its last wave are replaced.
     pub(super) fn wait_for_last_wave_of_earlier_run(&mut self) -> Result<(), StopReason> {
         let Some(record) = self.stored_wave() else { return Ok(()) };
-        self.next_wave = record.wave + 1;
         self.touched.extend(record.ready.iter().map(|ready| ready.workload.clone()));
         // What was not evicted is planned anew.
-        let objects = self.server.objects();
-        let is_evicted = |pod: &MovedPod| {
-            let found = objects.get(ObjectKind::Pod, &pod.namespace, &pod.name);
-            let found = found.filter(|found| found.get("metadata").get("uid").str() == pod.uid);
-            found.is_none_or(|found| found.get("metadata").get("deletionTimestamp").exists())
-        };
-        let evicted: Vec<MovedPod> = record.pods.iter().filter(|pod| is_evicted(pod)).cloned().collect();
+        let evicted = self.evicted_pods_of_wave(&record);
         if evicted.is_empty() {
+            self.next_wave = record.wave;
             return Ok(());
         }
+        self.next_wave = record.wave + 1;
         let touched: BTreeSet<&str> = evicted.iter().map(|pod| pod.workload.as_str()).collect();
         let ready =
             record.ready.iter().filter(|ready| touched.contains(ready.workload.as_str())).cloned().collect();
         let began = self.server.time_of_last_exchange();
         self.wait_until_wave_finished(&WaveRecord { pods: evicted, ready, ..record.clone() }, began)
+    }
+
+    /// Returns the pods of a wave of an earlier run that are gone or being deleted.
+    pub(super) fn evicted_pods_of_wave(&self, record: &WaveRecord) -> Vec<MovedPod> {
+        let objects = self.server.objects();
+        let is_evicted = |pod: &&MovedPod| {
+            let found = objects.get(ObjectKind::Pod, &pod.namespace, &pod.name);
+            let found = found.filter(|found| found.get("metadata").get("uid").str() == pod.uid);
+            found.is_none_or(|found| found.get("metadata").get("deletionTimestamp").exists())
+        };
+        record.pods.iter().filter(is_evicted).cloned().collect()
     }
 
     /// Moves wave after wave until the plan has none left. `forceable` are the uids of the pods that the user has
@@ -66,6 +72,8 @@ impl Run<'_> {
             self.refresh_objects_with_retries()?;
             self.check_interrupt_and_rules_and_renew_lock()?;
             let plan = self.taint_new_devices_and_replan()?;
+            // In a large cluster, a plan takes seconds.
+            self.check_interrupt_and_rules_and_renew_lock()?;
             let pods: Vec<PlannedPod> = match plan.waves.first() {
                 Some(next) => next.pods.iter().filter_map(|place| plan.pods.get(*place)).cloned().collect(),
                 None if self.wait_for_new_terminating_pods(&plan, &mut awaited)? => continue,

@@ -16,13 +16,60 @@ use tollgate_forecast::ObjectKind;
 #[test]
 fn a_drain_goes_on_long_after_it_was_interrupted() {
     let mut sim = example_simulator();
-    after_third_eviction(&mut sim, |sim| sim.is_interrupted = true);
+    after_third_eviction(&mut sim, |sim| sim.is_interrupted.set(true));
     assert_eq!(run(&mut sim).0, Ending::Stopped);
-    sim.is_interrupted = false;
+    sim.is_interrupted.set(false);
     sim.pause(Duration::from_mins(30));
     let (ending, watcher) = run(&mut sim);
     assert_eq!(ending, Ending::Proven, "{:#?}", watcher.events);
     assert!(!watcher.events.iter().any(|event| matches!(event, Event::PodJoined { .. })));
+}
+
+/// A PDB holds the canary back until the user interrupts. The next run has evicted nothing yet, so it begins with one pod.
+#[test]
+fn a_drain_that_evicted_nothing_begins_with_one_pod() {
+    let mut sim = example_simulator();
+    let mut is_held = true;
+    sim.answer_with(move |sim, request| {
+        let is_eviction = matches!(request, DrainApiRequest::EvictPod { .. });
+        (is_eviction && std::mem::take(&mut is_held)).then(|| {
+            sim.is_interrupted.set(true);
+            Ok(ServerResponse { code: 429, body: r#"{"message":"disruption budget"}"#.to_owned() })
+        })
+    });
+    let (ending, first) = run(&mut sim);
+    assert_eq!((ending, first.stop_reason_or_empty()), (Ending::Stopped, "interrupted"));
+    sim.is_interrupted.set(false);
+    let (ending, second) = run(&mut sim);
+    assert_eq!(ending, Ending::Proven, "{:#?}", second.events);
+    let waves = second.evicted_pods_by_wave();
+    assert_eq!((waves[0].len(), waves.concat().len()), (1, 8), "{waves:?}");
+}
+
+/// An interrupt while the next wave is planned: the wave does not begin.
+#[test]
+fn an_interrupt_during_planning_begins_no_wave() {
+    let mut sim = example_simulator();
+    // Somebody deletes a pod that is not the canary.
+    let (_, watcher) = run(&mut example_simulator());
+    let other = watcher.events.iter().find_map(|event| match event {
+        Event::PodEvicted { wave: 2, pod } => Some(pod.clone()),
+        _ => None,
+    });
+    let other = other.expect("a second wave");
+    sim.answer_with(move |sim, request| {
+        if matches!(request, DrainApiRequest::EvictPod { .. }) {
+            sim.remove(ObjectKind::Pod, &other.namespace, &other.name);
+        }
+        None
+    });
+    let interrupt = Some(sim.is_interrupted.clone());
+    let mut watcher =
+        RecordingUserInterface { interrupt_at_plan_change: interrupt, ..RecordingUserInterface::default() };
+    assert_eq!(drain(&mut sim, &settings(), &mut watcher), Ending::Stopped);
+    assert_eq!(watcher.stop_reason_or_empty(), "interrupted");
+    let started = watcher.events.iter().filter(|event| matches!(event, Event::WaveStarted { .. }));
+    assert_eq!((started.count(), sim.sent("/eviction")), (1, 1), "{:#?}", watcher.events);
 }
 
 /// The scheduler ignores the rules: the replacement of the canary gets a device that was closed.
@@ -219,7 +266,7 @@ fn a_drain_without_rules_says_so_at_its_end() {
     assert!(matches!(last, Some(Event::Stopped { rules: 0, go_back: None, .. })), "{last:?}");
 
     let mut sim = example_simulator();
-    after_third_eviction(&mut sim, |sim| sim.is_interrupted = true);
+    after_third_eviction(&mut sim, |sim| sim.is_interrupted.set(true));
     let (_, watcher) = run(&mut sim);
     let last = watcher.events.last();
     assert!(matches!(last, Some(Event::Stopped { rules: 1, go_back: Some(_), .. })), "{last:?}");

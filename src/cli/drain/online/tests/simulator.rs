@@ -1,7 +1,9 @@
 //! A small cluster in memory that answers a drain: rules get conditions, evicted pods end and are replaced, time passes
 //! only in pauses. What real API servers answer is in the recordings; this one is for what rarely happens.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::cli::drain::online::server::{ObjectKey, ObjectStore, Server, ServerResponse};
@@ -24,7 +26,7 @@ pub(super) struct Simulator {
     pub(super) objects: ObjectStore,
     /// Every request in order, as method and path.
     pub(super) log: Vec<String>,
-    pub(super) is_interrupted: bool,
+    pub(super) is_interrupted: Rc<Cell<bool>>,
     /// The JSON of the Lease; `None` if there is none.
     pub(super) lease: Option<String>,
     /// Rules get a condition.
@@ -50,7 +52,7 @@ impl Simulator {
             now: gotime::parse_rfc3339("2026-11-16T09:00:00Z").expect("a time"),
             objects,
             log: Vec::new(),
-            is_interrupted: false,
+            is_interrupted: Rc::default(),
             lease: Some(lease.to_owned()),
             has_controller: true,
             grace: 2,
@@ -330,7 +332,7 @@ impl Server for Simulator {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.is_interrupted
+        self.is_interrupted.get()
     }
 
     fn send(&mut self, request: &DrainApiRequest) -> Result<ServerResponse, ApiError> {
