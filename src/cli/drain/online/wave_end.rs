@@ -63,12 +63,9 @@ impl Run<'_> {
             let mut waiting = self.report_released_and_list_awaited(record, &mut progress);
             waiting.extend(self.describe_awaited_workloads(record, &workloads));
             self.report_and_check_replacement_pods(record, &workloads, &mut progress)?;
-            let failed = record.ready.iter().find_map(|ready| {
-                let why = workloads.job_failure(&ready.workload)?;
-                Some(format!("{} has failed, and makes no new pods: {why}", ready.workload))
-            });
+            let failed = record.ready.iter().find_map(|ready| workloads.job_failure(&ready.workload));
             if let Some(failed) = failed {
-                return Err(StopReason::Stopped(failed));
+                return Err(StopReason::Stopped(failed.to_owned()));
             }
             if waiting.is_empty() {
                 let seconds = seconds_between(began, now).unsigned_abs();

@@ -37,7 +37,7 @@ pub(super) struct PodsByWorkload {
     by_workload: BTreeMap<String, Vec<WorkloadPod>>,
     /// The number of pods that controllers want, where it is known.
     desired: BTreeMap<String, i64>,
-    /// Why Jobs have failed, with the reason of their condition.
+    /// Messages about failed Jobs, by workload: the Job, or the CronJob that it belongs to.
     failed_jobs: BTreeMap<String, String>,
     /// Kinds of workloads that were listed, so that a workload of these kinds that is not in `desired` was
     /// deleted.
@@ -67,11 +67,13 @@ impl PodsByWorkload {
                 let failed = ["Failed", "FailureTarget"].into_iter();
                 let mut failed = failed.filter_map(|condition| true_condition(object.value, condition));
                 if let Some(failed) = failed.next() {
-                    let why = format!("{}: {}", failed.get("reason").str(), failed.get("message").str());
                     let of_cron_job = workload_of(state, object).filter(|owner| owner.kind == "CronJob");
                     let owner =
                         of_cron_job.map(|owner| format!("CronJob {}/{}", owner.namespace, owner.name));
-                    found.failed_jobs.insert(owner.unwrap_or_else(|| name.clone()), why);
+                    let of = owner.as_ref().map_or(String::new(), |owner| format!(" of {owner}"));
+                    let (reason, message) = (failed.get("reason").str(), failed.get("message").str());
+                    let text = format!("{name}{of} has failed, and makes no new pods: {reason}: {message}");
+                    found.failed_jobs.insert(owner.unwrap_or_else(|| name.clone()), text);
                 }
                 found.desired.insert(name, desired_pods(kind, object.value));
             }
@@ -101,7 +103,7 @@ impl PodsByWorkload {
         self.of_pod.get(uid).cloned()
     }
 
-    /// Returns why a workload that is a Job has failed; `None` if it has not.
+    /// Returns the message about a failed Job of a workload; `None` if there is none.
     pub(super) fn job_failure(&self, workload: &str) -> Option<&str> {
         self.failed_jobs.get(workload).map(String::as_str)
     }
@@ -244,9 +246,16 @@ mod tests {
 
     #[test]
     fn a_job_that_has_ended_wants_no_more_pods() {
-        let texts = [("running", ""), ("done", "Complete"), ("broken", "Failed")].map(|(name, condition)| {
+        let nightly = r#","ownerReferences":[{"apiVersion":"batch/v1","kind":"CronJob","name":"nightly","controller":true}]"#;
+        let jobs = [
+            ("running", "", ""),
+            ("done", "Complete", ""),
+            ("broken", "Failed", ""),
+            ("nightly-1", "Failed", nightly),
+        ];
+        let texts = jobs.map(|(name, condition, owners)| {
             format!(
-                r#"{{"apiVersion":"batch/v1","kind":"Job","metadata":{{"namespace":"app","name":"{name}"}},
+                r#"{{"apiVersion":"batch/v1","kind":"Job","metadata":{{"namespace":"app","name":"{name}"{owners}}},
                 "spec":{{"parallelism":2}},"status":{{"succeeded":1,"conditions":[
                 {{"type":"{condition}","status":"True","reason":"FailedIndexes","message":"Job has failed indexes"}}]}}}}"#
             )
@@ -261,7 +270,11 @@ mod tests {
         let found = PodsByWorkload::from_state_without_daemon_sets(&state, wait, now);
         let wanted = |name: &str| found.required_ready_count(&format!("Job app/{name}"), 9);
         assert_eq!((wanted("running"), wanted("done")), (3, 1));
-        assert_eq!(found.job_failure("Job app/broken"), Some("FailedIndexes: Job has failed indexes"));
+        let why = "has failed, and makes no new pods: FailedIndexes: Job has failed indexes";
+        let failure = |job: &str| Some(format!("{job} {why}"));
+        let found_failure = |workload: &str| found.job_failure(workload).map(str::to_owned);
+        assert_eq!(found_failure("Job app/broken"), failure("Job app/broken"));
+        assert_eq!(found_failure("CronJob app/nightly"), failure("Job app/nightly-1 of CronJob app/nightly"));
         assert_eq!(found.job_failure("Job app/running"), None);
     }
 }
