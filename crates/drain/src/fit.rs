@@ -301,7 +301,10 @@ fn no_room_stay(pod: &PodForecast) -> StayExplanation {
 }
 
 fn fits_sometimes_stay(pod: &PodForecast, samples: u32) -> StayExplanation {
-    let why = format!("Its replacement fits in {} of {samples} courses of the forecast.", pod.fits);
+    let mut why = format!("Its replacement fits in {} of {samples} courses of the forecast.", pod.fits);
+    if let Some(explanation) = &pod.explanation {
+        _ = write!(why, " {explanation}");
+    }
     let remedy = format!("{ADD_NODES_REMEDY} Or add --move-unknown to evict it alone, after all others.");
     StayExplanation::new(StayReason::FitsSometimes, why, remedy)
 }

@@ -99,6 +99,13 @@ impl<'p> Simulation<'_, 'p> {
         loop {
             match self.try_to_schedule(pod) {
                 AttemptResult::Found(choice) => {
+                    let unknown =
+                        self.uncertain.get(&pod).map(|names| names.iter().copied().map(str::to_owned));
+                    let unknown: Vec<String> = unknown.into_iter().flatten().collect();
+                    if !unknown.is_empty() && !self.schedules_next_unknown_pod() {
+                        self.not_modelled.insert(pod, unknown);
+                        return;
+                    }
                     self.bind(pod, &choice);
                     // The texts of those that find no node can be others from now on.
                     if self.occupancy.nodes().len() <= MIN_NODES_TO_SAMPLE {
@@ -325,12 +332,19 @@ impl<'p> Simulation<'_, 'p> {
         }
         let has_claims =
             filter.has_extended || !claims.unallocated.is_empty() || !claims.allocated.is_empty();
-        let possible = cycle.preemption_candidates(&diagnosis);
-        if possible
-            .into_iter()
-            .any(|node| matches!(filter.check_devices(node, &cycle), DeviceVerdict::Fits(..)))
-        {
-            return AttemptResult::NotModelled("preemption".to_owned());
+        let possible = cycle.preemption_candidates(&diagnosis).into_iter();
+        let mut possible: Vec<_> = possible
+            .filter_map(|node| match filter.check_devices(node, &cycle) {
+                DeviceVerdict::Fits(allocations, _) => {
+                    Some((node, filter.allocations_by_claim(&allocations)))
+                }
+                _ => None,
+            })
+            .collect();
+        if !possible.is_empty() {
+            let (node, allocations) = possible.swap_remove(self.random.number_below(possible.len()));
+            self.record_preemption(pod, node);
+            return AttemptResult::Found(NodeChoice { node, allocations });
         }
         let texts = diagnosis.message_counts(&plan.catalog, cycle.excluded_nodes_message());
         let mut elsewhere: Vec<ClaimIndex> = elsewhere.into_iter().collect();
@@ -343,6 +357,24 @@ impl<'p> Simulation<'_, 'p> {
         let post_filter =
             if has_claims { PostFilterResult::NothingChanged } else { PostFilterResult::NoClaims };
         AttemptResult::Pending(unschedulable(unschedulable_message(semantics, nodes, &texts, post_filter)))
+    }
+
+    /// Records that the outcomes of a pod and of reported pods of lower priority on a node depend on preemption.
+    fn record_preemption(&mut self, pod: PodIndex, node: NodeIndex) {
+        let plan = self.plan;
+        let name = self.occupancy.nodes().get(node).node.name;
+        let priority = |pod: PodIndex| {
+            let entry = plan.tables.pods.get(pod)?;
+            plan.catalog.pod_needs(entry.needs).priority
+        };
+        let own = priority(pod);
+        let victims = plan.tracked.iter().filter_map(|tracked| tracked.pod).filter(|other| {
+            let is_lower = own.zip(priority(*other)).is_none_or(|(own, other)| other < own);
+            is_lower && self.pods.get(*other) == Some(&PodState::Bound(name))
+        });
+        for pod in victims.chain([pod]) {
+            self.uncertain.entry(pod).or_default().insert("preemption");
+        }
     }
 
     /// Binds a pod to the chosen node.

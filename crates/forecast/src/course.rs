@@ -49,10 +49,9 @@ pub(crate) struct Simulation<'a, 'p> {
     pub(crate) pods: Vec<PodState<'p>>,
     /// Why pods are not bound, according to their last scheduling attempt.
     pub(crate) pending: HashMap<PodIndex, PendingReason, RandomState>,
-    /// Features that are not simulated, for pods that cannot be forecast because of them. They are not tried
-    /// again.
+    /// Features that are not simulated, for pods that are not scheduled in this run because of them.
     pub(crate) not_modelled: HashMap<PodIndex, Vec<String>, RandomState>,
-    /// Features that are not simulated, for pods that are forecast without them.
+    /// Features that are not simulated, for pods that are scheduled without them.
     pub(crate) uncertain: HashMap<PodIndex, BTreeSet<&'static str>, RandomState>,
     /// Index of the node at which the next scheduling attempt starts.
     pub(crate) start: usize,
@@ -81,8 +80,30 @@ pub(crate) struct Simulation<'a, 'p> {
     pub(crate) evictions: BTreeMap<PodIndex, EvictionHistoryOfPod>,
     /// The order of evictions, where it matters to StatefulSets.
     pub(crate) rounds: EvictionRoundByReplacement,
+    /// Whether the pods whose outcome is not known are scheduled in this run.
+    unknown_pods: UnknownPods,
     /// True if slices of one pool that contradict each other are used in reverse order.
     reverses_slices: bool,
+}
+
+/// Which of the pods whose outcome is not known are scheduled in a simulated run, as far as they can be. A pod that
+/// competes with them then has an outcome that is not certain, unless it is the same with and without them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum UnknownPods {
+    AllScheduled,
+    NoneScheduled,
+    /// Each of them at random.
+    SomeScheduled,
+}
+
+impl UnknownPods {
+    fn in_course(course: u32) -> UnknownPods {
+        match course % 4 {
+            0 => UnknownPods::AllScheduled,
+            1 => UnknownPods::NoneScheduled,
+            _ => UnknownPods::SomeScheduled,
+        }
+    }
 }
 
 /// The eras of a stage. With `reverses_slices`, the device era is the one with contradicting slices in reverse order.
@@ -133,8 +154,14 @@ impl<'a, 'p> Simulation<'a, 'p> {
             evicted: Vec::new(),
             evictions: BTreeMap::new(),
             rounds,
+            unknown_pods: UnknownPods::in_course(course),
             reverses_slices,
         };
+        for tracked in plan.tracked.iter().filter(|tracked| !tracked.not_modelled.is_empty()) {
+            if let Some(pod) = tracked.pod.filter(|_| !simulation.schedules_next_unknown_pod()) {
+                simulation.not_modelled.insert(pod, tracked.not_modelled.clone());
+            }
+        }
         for &pod in &plan.waiting {
             simulation.create_or_hold_back_pod(pod);
         }
@@ -149,6 +176,15 @@ impl<'a, 'p> Simulation<'a, 'p> {
             simulation.explain_unschedulable_pods();
         }
         Some(simulation.into_run_outcome())
+    }
+
+    /// Decides whether a pod whose outcome is not known is scheduled in this run.
+    pub(crate) fn schedules_next_unknown_pod(&mut self) -> bool {
+        match self.unknown_pods {
+            UnknownPods::AllScheduled => true,
+            UnknownPods::NoneScheduled => false,
+            UnknownPods::SomeScheduled => self.random.number_below(2) == 0,
+        }
     }
 
     /// Enters the next stage of the plan: sets the time, and replaces nodes and devices if the stage changes them.

@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Explanation for a pod that its StatefulSet does not create.
 const HELD_BACK_EXPLANATION: &str = "A StatefulSet creates a pod after the pods before it are ready.";
 
+/// Explanation for a pod that fits in some courses, if the outcomes of other pods are unknown.
+const UNKNOWN_PODS_EXPLANATION: &str = "This can depend on pods whose outcome is unknown.";
+
 /// The evicted pods, and the outcome of each reported pod, in one simulated run.
 #[derive(Clone, Default, Debug)]
 pub struct RunOutcome {
@@ -69,9 +72,16 @@ impl Forecast {
                 sum.add_run(pod);
             }
         }
-        let pods: Vec<PodForecast> =
+        let mut pods: Vec<PodForecast> =
             plan.tracked.iter().zip(sums).map(|(pod, sum)| sum.into_forecast(pod, samples)).collect();
         let (totals, evicted) = (PodOutcomeCounts::count_outcomes(&pods), evicted.into_iter().collect());
+        if totals.unknown > 0 {
+            for pod in pods.iter_mut().filter(|pod| pod.outcome == PodOutcome::Sometimes) {
+                let explanation = pod.explanation.iter().map(String::as_str);
+                pod.explanation =
+                    Some(explanation.chain([UNKNOWN_PODS_EXPLANATION]).collect::<Vec<_>>().join(" "));
+            }
+        }
         let devices = devices.into_forecasts(plan, samples);
         Forecast { samples, evicted, pods, totals, most_pending, devices, missing: plan.missing.clone() }
     }

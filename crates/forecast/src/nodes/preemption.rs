@@ -1,6 +1,6 @@
 //! Determines whether preempting pods of lower priority could make room.
 //!
-//! Preemption itself is not simulated. Where it could happen, the outcome is reported as unknown.
+//! The eviction of other pods is not simulated. Where it could happen, the outcome is reported as unknown.
 
 use super::cycle::SchedulingCycle;
 use super::node::NodeIndex;

@@ -117,3 +117,57 @@ fn time_zones_in_selectors() {
         found.pods[0].message.as_deref().is_some_and(|text| text.contains("unknown time zone Nowhere/City"))
     );
 }
+
+/// The outcome of each pod, by name.
+fn outcomes_by_name(forecast: &Forecast) -> Vec<(&str, PodOutcome)> {
+    let mut outcomes: Vec<_> =
+        forecast.pods.iter().map(|pod| (pod.name.as_deref().unwrap_or_default(), pod.outcome)).collect();
+    outcomes.sort_unstable();
+    outcomes
+}
+
+/// A pod that competes with one whose outcome is unknown has a certain outcome only if it is the same with and without
+/// that pod.
+#[test]
+fn pods_that_compete_with_unknown_pods() {
+    let bound_volume = r#"{"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"v"}}],"#;
+    let known = pod("any", "").replace(r#""name":"p""#, r#""name":"known""#);
+    let unknown = pod("any", "")
+        .replace(r#""name":"p""#, r#""name":"unknown""#)
+        .replace(r#""name":"c","namespace""#, r#""name":"d","namespace""#)
+        .replace(r#""resourceClaimName":"c""#, r#""resourceClaimName":"d""#)
+        .replace(r#""spec":{"containers""#, &format!(r#""spec":{bound_volume}"containers""#));
+    for (devices, expected) in [(0, PodOutcome::Pending), (1, PodOutcome::Sometimes), (2, PodOutcome::Fits)] {
+        let list: Vec<String> = (0..devices).map(|number| device(&format!("d{number}"), "a", "")).collect();
+        for given in [format!("{unknown}\n{known}"), format!("{known}\n{unknown}")] {
+            let found = forecast(&cluster(&list.join(",")), &given, 64);
+            // The pod that comes first has the device.
+            let expected =
+                if given.ends_with(&unknown) && devices == 1 { PodOutcome::Fits } else { expected };
+            let wanted = [("known", expected), ("unknown", PodOutcome::Unknown)];
+            assert_eq!(outcomes_by_name(&found), wanted, "{devices}");
+            let explanation = found.pods.iter().find_map(|pod| pod.explanation.as_deref());
+            let is_said = explanation.is_some_and(|text| text.contains("pods whose outcome is unknown"));
+            assert_eq!(is_said, expected == PodOutcome::Sometimes, "{explanation:?}");
+        }
+    }
+}
+
+/// A pod that can preempt others takes room from those that come after it, and from its victims.
+#[test]
+fn pods_that_compete_with_a_pod_that_preempts() {
+    let pod = |name: &str, priority: u32, cpu: u32| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","namespace":"app"}},"spec":{{"priority":{priority},"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"{cpu}"}}}}}}]}}}}"#
+        )
+    };
+    let victim = pod("victim", 0, 4).replace(r#""spec":{"#, r#""spec":{"nodeName":"n","#);
+    let state = format!("{}{victim}", cluster(""));
+    let given = format!("{}\n{}", pod("high", 9, 7), pod("middle", 5, 3));
+    let expected = [("high", PodOutcome::Unknown), ("middle", PodOutcome::Sometimes)];
+    assert_eq!(outcomes_by_name(&forecast(&state, &given, 64)), expected);
+    // The pod that was there first is a victim itself.
+    let given = format!("{}\n{}", pod("middle", 5, 3), pod("high", 9, 7));
+    let expected = [("high", PodOutcome::Unknown), ("middle", PodOutcome::Unknown)];
+    assert_eq!(outcomes_by_name(&forecast(&state, &given, 64)), expected);
+}
