@@ -11,7 +11,7 @@ use crate::replacement::unknowns_of_replacement;
 use crate::state::{ObjectKind, State, StoredObject, dra_version_of};
 use crate::stateful_sets::set_and_ordinal;
 use crate::tables::{PodIndex, RecreatingController, ReplacedAndNewPredecessor};
-use crate::workload::workload_of;
+use crate::workload::{controller_reference, workload_of};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tollgate_api::view::{Claim, Pod, View as _};
@@ -248,7 +248,7 @@ impl<'d> PlanBuilder<'d> {
     /// Determines which pods of the initial state are evicted, and adds their replacements.
     fn plan_evictions_and_replacements(&mut self) {
         let mut evictions = std::mem::take(&mut self.asked);
-        for &(pod, _) in &self.plan.bound {
+        for &(pod, node) in &self.plan.bound {
             let mut known: Option<(usize, Option<Timestamp>)> = None;
             for (number, stage) in self.plan.stages.iter().enumerate() {
                 let due = match known {
@@ -256,7 +256,8 @@ impl<'d> PlanBuilder<'d> {
                     _ => self.taint_eviction_time(pod, stage.era.devices),
                 };
                 known = Some((stage.era.devices, due));
-                let Some(due) = due else { continue };
+                let of_node = self.plan.node_taint_eviction_time(pod, node, number);
+                let Some(due) = due.into_iter().chain(of_node).min() else { continue };
                 let end = self.plan.stages.get(number + 1).map(|next| next.at);
                 if due <= stage.at || end.is_none_or(|end| due < end) {
                     let at = due.max(stage.at);
@@ -375,6 +376,10 @@ impl<'d> PlanBuilder<'d> {
         }
         let controller = match self.plan.controllers.replacement_controller_of(&self.state, object) {
             RecreatingController::Job(_) if with_group => RecreatingController::WhenGone,
+            // A DaemonSet creates no pod on a node with a NoExecute taint that the pod does not tolerate.
+            RecreatingController::WhenGone if self.is_evicted_from_node_of_daemon_set(found, object) => {
+                RecreatingController::None
+            }
             controller => controller,
         };
         let tracked = self.plan.tracked.len();
@@ -405,6 +410,16 @@ impl<'d> PlanBuilder<'d> {
         let is_ordered = JobTable::creates_pods_in_order(&self.state, object);
         let eviction = EvictionOfInitialPod { at, stage, pod, tracked, replacement, is_ordered, is_by_taint };
         self.plan.evictions.push(eviction);
+    }
+
+    /// True if a taint of the node evicts a pod of a DaemonSet.
+    fn is_evicted_from_node_of_daemon_set(&self, found: PlannedEviction, pod: StoredObject<'d>) -> bool {
+        let node = pod.value.get("spec").get("nodeName").str();
+        controller_reference(pod.value).get("kind").str() == "DaemonSet"
+            && self
+                .plan
+                .node_taint_eviction_time(found.pod, node, found.stage)
+                .is_some_and(|at| at <= found.at)
     }
 
     /// Adds the pending pods of the initial state to the reported pods.

@@ -322,11 +322,15 @@ impl<'a, 'p> Simulation<'a, 'p> {
         let Some(era) = self.plan.eras.devices.get(self.devices.era.devices) else { return };
         let claims: Vec<ClaimIndex> =
             entry.references.iter().filter_map(|reference| reference.claim).collect();
+        let of_node = match self.pods.get(pod) {
+            Some(PodState::Bound(node)) => self.plan.node_taint_eviction_time(pod, node, self.stage),
+            _ => None,
+        };
         let times = claims.into_iter().filter_map(|claim| {
             let held = self.claim_state_mut(claim).allocation.clone()?;
             held.eviction_time(&era.taints, self.plan.release.profile)
         });
-        if let Some(time) = times.min() {
+        if let Some(time) = times.chain(of_node).min() {
             self.due.push((time, pod));
         }
     }

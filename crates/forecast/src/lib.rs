@@ -25,6 +25,7 @@ mod held;
 mod job_policy;
 mod jobs;
 mod missing;
+mod node_taints;
 pub mod nodes;
 mod outcome;
 mod plan;

@@ -22,6 +22,9 @@ const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 /// The taints for which the API server adds NoExecute tolerations to every pod.
 const TOLERATED_BY_DEFAULT: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
+/// `tolerationSeconds` of these tolerations.
+const SECONDS_TOLERATED_BY_DEFAULT: i64 = 300;
+
 /// Cached results of the filters that do not depend on other pods, for each kind of pod.
 #[derive(Debug)]
 pub struct NodeFitCache<'c, 'd> {
@@ -110,6 +113,20 @@ impl PassedNodeFilters {
         );
         set(PassedNodeFilters::AFFINITY_MATCHES, matches_node_selector_and_affinity(info, pod));
         PassedNodeFilters(flags)
+    }
+}
+
+impl PodNeeds<'_> {
+    /// Seconds until a NoExecute taint of its node evicts the pod; `None` if the pod tolerates the taint forever.
+    // upstream v1.37 tainteviction.GetMinTolerationTime
+    pub fn seconds_until_evicted_by(&self, taint: Taint<'_>) -> Option<i64> {
+        let (key, value, effect) = (taint.key(), taint.value(), taint.effect());
+        let mut matching = self.tolerations.iter().filter(|own| tolerates(*own, key, value, effect));
+        match matching.next() {
+            Some(toleration) => toleration.toleration_seconds().map(|seconds| seconds.max(0)),
+            None if TOLERATED_BY_DEFAULT.contains(&key) => Some(SECONDS_TOLERATED_BY_DEFAULT),
+            None => Some(0),
+        }
     }
 }
 

@@ -383,3 +383,35 @@ fn a_shared_device_without_enough_capacity_is_not_called_free() {
         Some("Class gpu has 1 device: 1 with too little capacity left.")
     );
 }
+
+/// A NoExecute taint that is added to a node evicts its pods, also those without devices, at the end of what they
+/// tolerate.
+#[test]
+fn a_taint_of_a_node_evicts_pods() {
+    let tainted = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n0"},"spec":{"taints":[{"key":"m","value":"1","effect":"NoExecute"}]},"status":{"allocatable":{"cpu":"8","memory":"32Gi","pods":"110"}}}"#;
+    let tolerating = |rest: &str| {
+        let field = format!(r#""spec":{{"tolerations":[{{"key":"m","operator":"Exists"{rest}}}],"nodeName""#);
+        bound_pod("p", "n0", "d0", ("apps/v1", "ReplicaSet", "web-1"))
+            .replace(r#""spec":{"nodeName""#, &field)
+    };
+    let without_devices = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q","namespace":"app","uid":"u-q"},"spec":{"nodeName":"n0","containers":[{"name":"c"}]}}"#;
+    let daemon = bound_pod("p", "n0", "d0", ("apps/v1", "DaemonSet", "d"));
+    let plain = bound_pod("p", "n0", "d0", ("apps/v1", "ReplicaSet", "web-1"));
+    for (pods, expected, outcome) in [
+        (plain.clone(), Some("2030-01-01T00:00:00Z"), Some(PodOutcome::Fits)),
+        (without_devices.to_owned(), Some("2030-01-01T00:00:00Z"), Some(PodOutcome::NotRecreated)),
+        (daemon, Some("2030-01-01T00:00:00Z"), Some(PodOutcome::NotRecreated)),
+        (tolerating(r#","tolerationSeconds":60"#), Some("2030-01-01T00:01:00Z"), None),
+        (tolerating(""), None, None),
+    ] {
+        let found = forecast(&(cluster(2, 1) + &pods), tainted, 4);
+        let evicted = found.evicted.first().map(|pod| tollgate_formats::gotime::rfc3339(pod.at));
+        assert_eq!(evicted.as_deref(), expected, "{pods}");
+        if let Some(outcome) = outcome {
+            assert_eq!(found.pods[0].outcome, outcome, "{pods}");
+        }
+    }
+    // The node of the state has the taint already.
+    let state = cluster(1, 1).replace(r#""metadata":{"name":"n0"}"#, r#""metadata":{"name":"x"}"#) + tainted;
+    assert_eq!(forecast(&format!("{state}\n{plain}"), tainted, 4).evicted, []);
+}
