@@ -12,7 +12,7 @@ mod class;
 mod node;
 mod unicode;
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use node::{Group, NodeSize};
 
@@ -53,20 +53,16 @@ pub fn go_program_size(pattern: &str) -> Result<u64, PatternError> {
     parse_pattern(pattern).map(|parsed| parsed.size)
 }
 
-/// Parses a pattern; returns it in the syntax of the `regex` crate.
-pub(crate) fn translate_for_regex_crate(pattern: &str) -> Result<String, PatternError> {
-    parse_pattern(pattern).map(|parsed| parsed.translated)
-}
-
 /// A pattern that Go accepts.
-struct ParsedPattern {
+pub(crate) struct ParsedPattern {
     /// The pattern translated for the `regex` crate.
-    translated: String,
+    pub(crate) translated: String,
     /// The number of instructions of Go's program.
-    size: u64,
+    pub(crate) size: u64,
 }
 
-fn parse_pattern(pattern: &str) -> Result<ParsedPattern, PatternError> {
+/// Parses a pattern, and translates it for the `regex` crate.
+pub(crate) fn parse_pattern(pattern: &str) -> Result<ParsedPattern, PatternError> {
     let mut parser = Parser {
         whole: pattern,
         rest: pattern,
@@ -79,8 +75,8 @@ fn parse_pattern(pattern: &str) -> Result<ParsedPattern, PatternError> {
     while !parser.rest.is_empty() {
         let (before, length) = (parser.rest, parser.translated.len());
         last_repeat = parser.parse_element_returning_repeat_start(last_repeat)?;
-        // What has no translation of its own is written alike; an empty `\Q\E` is nothing.
-        if parser.translated.len() == length && !before.starts_with('\\') {
+        // What has no translation of its own is written alike; an empty `\Q\E` or `(?)` is nothing.
+        if parser.translated.len() == length && !before.starts_with('\\') && !before.starts_with("(?") {
             parser.translated.push_str(part_before(before, parser.rest));
         }
     }
@@ -183,8 +179,12 @@ impl<'p> Parser<'p> {
         node.exceeded_limit().map_or(Ok(()), |problem| pattern_error(problem, self.whole))
     }
 
-    /// Opens a group; `is_capture` is true for `(…)`.
+    /// Opens a group; `is_capture` is true for `(…)`. No function returns what a group captured, so the `regex` crate
+    /// gets no captures, which take memory for each instruction.
     fn open_group(&mut self, is_capture: bool) {
+        if is_capture {
+            self.translated.push_str("(?:");
+        }
         let outer = std::mem::replace(&mut self.group, Group::new(is_capture));
         self.outer.push((outer, self.folds));
     }
@@ -252,18 +252,27 @@ impl<'p> Parser<'p> {
             return Ok(());
         }
         self.skip(2);
-        let (mut folds, mut is_negated, mut has_flag) = (self.folds, false, false);
+        // Of a flag that is given twice, the last counts.
+        let mut flags = ['i', 'm', 's', 'U'].map(|flag| (flag, None));
+        let (mut is_negated, mut has_flag) = (false, false);
         while let Some(c) = self.rest.chars().next() {
             self.skip(c.len_utf8());
-            match c {
-                'i' => (folds, has_flag) = (!is_negated, true),
-                'm' | 's' | 'U' => has_flag = true,
-                '-' if !is_negated => (is_negated, has_flag) = (true, false),
-                ':' | ')' if !is_negated || has_flag => {
+            match (c, flags.iter_mut().find(|(flag, _)| *flag == c)) {
+                (_, Some((_, is_on))) => (*is_on, has_flag) = (Some(!is_negated), true),
+                ('-', _) if !is_negated => (is_negated, has_flag) = (true, false),
+                (':' | ')', _) if !is_negated || has_flag => {
+                    let with = |wanted| flags.iter().filter(move |(_, is_on)| *is_on == Some(wanted));
+                    let on: String = with(true).map(|(flag, _)| flag).collect();
+                    let off: String = with(false).map(|(flag, _)| flag).collect();
+                    let minus = if off.is_empty() { "" } else { "-" };
+                    if c == ':' || has_flag {
+                        let _ = write!(self.translated, "(?{on}{minus}{off}{c}");
+                    }
+                    let [(_, folds), ..] = flags;
                     if c == ':' {
                         self.open_group(false);
                     }
-                    self.folds = folds;
+                    self.folds = folds.unwrap_or(self.folds);
                     return Ok(());
                 }
                 _ => break,

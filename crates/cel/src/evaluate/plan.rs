@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::collections::Key;
+use super::library::patterns::GoPattern;
 use super::value::Value;
 use crate::overload::Overload;
 use crate::tree::NodeId;
@@ -71,7 +72,7 @@ pub(super) struct Call {
     pub(super) stops_early: bool,
     pub(super) guard: ArgumentGuard,
     /// The compiled pattern, if the pattern argument is a constant.
-    pub(super) pattern: Option<regex::Regex>,
+    pub(super) pattern: Option<GoPattern>,
 }
 
 /// Which arguments a function accepts when it is called; all others are the error `no such overload`.

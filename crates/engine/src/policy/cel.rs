@@ -24,6 +24,7 @@ use ::cel::{Context, Env, ExecutionError, IdedExpr, Value as CelValue};
 
 use super::report::ByEffect;
 use crate::rules::FindingLevel;
+use tollgate_cel::evaluate::GoPattern;
 use tollgate_cel::{Expression, ExpressionError, ExpressionPurpose};
 use tollgate_document::doc::Value;
 
@@ -39,6 +40,8 @@ pub(super) struct Program {
     pub(super) reads_object: bool,
     /// The names of fields, and the string literals, that the expression contains.
     pub(super) names: BTreeSet<String>,
+    /// The patterns that the expression contains.
+    patterns: Arc<[GoPattern]>,
 }
 
 /// The values of the CEL variables for one request, and the steps that its expressions may still take.
@@ -82,6 +85,7 @@ impl Program {
             needs_namespace: rewriter.needs_namespace,
             reads_object: rewriter.reads_object,
             names: rewriter.names,
+            patterns: rewriter.patterns.compiled.into(),
         };
         Ok((program, expression))
     }
@@ -115,6 +119,7 @@ impl Program {
         let steps_left = accounts.of_mut(variables.level.get());
         let budget = (*steps_left).min(meter::MAX_EVALUATION_STEPS);
         meter::start_evaluation(budget);
+        library::patterns::start_evaluation(&self.patterns);
         let resolve = || CelValue::resolve_val(&self.tree, context);
         let result = if self.is_deep { stacker::grow(DEEP_STACK_BYTES, resolve) } else { resolve() };
         *steps_left -= budget - meter::steps_left();
@@ -166,17 +171,19 @@ impl<'d> Variables<'d> {
 
 /// An expression that is too long for a policy, for tests of expressions that an API server evaluates.
 #[cfg(test)]
-pub(super) struct UnlimitedProgram(IdedExpr);
+pub(super) struct UnlimitedProgram(IdedExpr, Arc<[GoPattern]>);
 
 #[cfg(test)]
 impl UnlimitedProgram {
     pub(super) fn compile(text: &str) -> Result<UnlimitedProgram, String> {
         let parsed = env().parser().parse(text).map_err(|errors| errors.to_string())?;
-        Ok(UnlimitedProgram(rewrite::Rewriter::default().rewrite(parsed)))
+        let mut rewriter = rewrite::Rewriter::default();
+        Ok(UnlimitedProgram(rewriter.rewrite(parsed), rewriter.patterns.compiled.into()))
     }
 
     pub(super) fn evaluate_bool(&self, variables: &Variables<'_>) -> Result<bool, String> {
         meter::start_evaluation(u64::MAX);
+        library::patterns::start_evaluation(&self.1);
         let result = stacker::grow(DEEP_STACK_BYTES, || {
             let result =
                 CelValue::resolve_val(&self.0, variables.context()).map_err(|error| error.to_string())?;

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::Regex;
 use tollgate_formats::gotime;
 use tollgate_formats::names::{self, KeyErrorWord, LengthUnitWord, Problem};
 
-use super::{patterns, urlparse};
+use super::patterns::{self, GoPattern};
+use super::urlparse;
 use crate::evaluate::value::{Evaluated, Value};
 
 /// Checks a text, and passes each problem to the callback.
@@ -128,7 +128,7 @@ fn check_qualified_name(text: &str, report: &mut dyn FnMut(Problem)) {
 }
 
 /// A pattern that is compiled when it is first used.
-type Pattern = LazyLock<Result<Regex, String>>;
+type Pattern = LazyLock<Result<GoPattern, String>>;
 
 static DNS_1035_LABEL: Pattern =
     LazyLock::new(|| patterns::compile_go_pattern("^[a-z]([-a-z0-9]*[a-z0-9])?$"));

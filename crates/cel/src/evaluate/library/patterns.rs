@@ -1,13 +1,72 @@
 //! Regular expressions: `matches`, `find`, `findAll`. Patterns are Go's, and are translated for the engine that runs
 //! them ([`crate::regex`]).
 
-use regex::{Match, Regex, RegexBuilder};
+use std::fmt;
+
+use regex::{Regex, RegexBuilder};
 
 use crate::evaluate::value::{Evaluated, Value, eval_error, no_such_overload};
-use crate::regex as syntax;
+use crate::regex::{self as syntax, PatternError};
 
-/// The largest program of a pattern, in bytes.
+/// The largest program of a pattern of a device selector, in bytes.
 const MAX_PROGRAM_BYTES: usize = 64 << 20;
+
+/// A regular expression in Go's syntax, compiled for the engine that runs it.
+#[derive(Clone, Debug)]
+pub struct GoPattern {
+    regex: Regex,
+    instructions: u64,
+}
+
+/// The reason why a pattern cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GoPatternError {
+    /// Go does not accept the pattern.
+    Invalid(PatternError),
+    /// The program of the pattern is larger than the caller allows.
+    TooLarge,
+}
+
+impl fmt::Display for GoPatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GoPatternError::Invalid(problem) => problem.fmt(f),
+            GoPatternError::TooLarge => f.write_str("error parsing regexp: expression too large"),
+        }
+    }
+}
+
+impl GoPattern {
+    /// Compiles a pattern. Its program can take `max_bytes` of memory, and what a search remembers for the next search
+    /// `max_cache_bytes`.
+    pub fn compile(
+        pattern: &str,
+        max_bytes: usize,
+        max_cache_bytes: usize,
+    ) -> Result<GoPattern, GoPatternError> {
+        let parsed = syntax::parse_pattern(pattern).map_err(GoPatternError::Invalid)?;
+        let mut builder = RegexBuilder::new(&parsed.translated);
+        let built = builder.size_limit(max_bytes).dfa_size_limit(max_cache_bytes).build();
+        let regex = built.ok().ok_or(GoPatternError::TooLarge)?;
+        Ok(GoPattern { regex, instructions: parsed.size })
+    }
+
+    /// The number of instructions of Go's program. The time of a search grows with it times the length of the text.
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// True if the pattern matches a part of the text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// Returns the matches one after the other, which are found as they are asked for, each with the text after it.
+    pub fn matches_with_rest<'t>(&self, text: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
+        let rest = move |end| text.get(end..).unwrap_or_default();
+        self.regex.find_iter(text).map(move |found| (found.as_str(), rest(found.end())))
+    }
+}
 
 pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
     let prefix = match (name, args) {
@@ -24,25 +83,23 @@ pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
 }
 
 /// Compiles a pattern in Go's syntax, with Go's error text.
-pub(in crate::evaluate) fn compile_go_pattern(pattern: &str) -> Result<Regex, String> {
-    let translated = syntax::translate_for_regex_crate(pattern).map_err(|problem| problem.to_string())?;
-    let built = RegexBuilder::new(&translated)
-        .size_limit(MAX_PROGRAM_BYTES)
-        .dfa_size_limit(MAX_PROGRAM_BYTES)
-        .build();
-    built.ok().ok_or_else(|| format!("error parsing regexp: expression too large: `{pattern}`"))
+pub(in crate::evaluate) fn compile_go_pattern(pattern: &str) -> Result<GoPattern, String> {
+    GoPattern::compile(pattern, MAX_PROGRAM_BYTES, MAX_PROGRAM_BYTES).map_err(|problem| match problem {
+        GoPatternError::Invalid(problem) => problem.to_string(),
+        GoPatternError::TooLarge => format!("{problem}: `{pattern}`"),
+    })
 }
 
 /// Calls one of the functions with a pattern that is compiled.
-pub(in crate::evaluate) fn call_with_pattern(function: &str, pattern: &Regex, args: &[Value]) -> Evaluated {
+pub(in crate::evaluate) fn call_with_pattern(function: &str, pattern: &GoPattern, args: &[Value]) -> Evaluated {
     let Some(Value::String(text)) = args.first() else { return no_such_overload() };
+    let mut found = pattern.matches_with_rest(text).map(|(found, _)| found);
     match (function, args) {
         ("matches", _) => Ok(Value::Bool(pattern.is_match(text))),
-        ("find", _) => Ok(Value::string(pattern.find(text).as_ref().map_or("", Match::as_str))),
-        (_, [_, _]) => Ok(Value::strings(pattern.find_iter(text).map(|found: Match<'_>| found.as_str()))),
+        ("find", _) => Ok(Value::string(found.next().unwrap_or_default())),
+        (_, [_, _]) => Ok(Value::strings(found)),
         (_, [_, _, Value::Int(limit)]) => {
-            let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
-            Ok(Value::strings(pattern.find_iter(text).take(limit).map(|found: Match<'_>| found.as_str())))
+            Ok(Value::strings(found.take(usize::try_from(*limit).unwrap_or(usize::MAX))))
         }
         _ => no_such_overload(),
     }
@@ -82,6 +139,12 @@ mod tests {
             (r"^(?P<x>a)|b$", "b", true),
             (r"a.c", "a\nc", false),
             (r"(?s)a.c", "a\nc", true),
+            (r"(?)^a(?)*$", "aa", true),
+            (r"(?ii-s)^A$", "a", true),
+            (r"(?i-i)^A$", "a", false),
+            (r"(?i)^(?-i:a)B$", "ab", true),
+            (r"^(?P<n>a)(?P<n>b)$", "ab", true),
+            (r"^[a-z&&[^b]]+$", "b]", true),
         ] {
             let compiled =
                 compile_go_pattern(pattern).unwrap_or_else(|problem| panic!("{pattern}: {problem}"));

@@ -30,7 +30,6 @@ pub(super) const QUALIFIED_FUNCTIONS: &[&str] =
 /// Checks the string literal that a function is called with. The error explains why it is invalid.
 pub(super) fn check_literal(function: &str, text: &str) -> Result<(), String> {
     match function {
-        "matches" | "find" | "findAll" => patterns::check_pattern(text),
         "quantity" | "semver" | "ip" | "cidr" => kubernetes::check_value_literal(function, text),
         _ if function.starts_with("get") => kubernetes::check_time_zone(function, text),
         _ => Ok(()),

@@ -17,7 +17,7 @@ use super::functions::{
     CHARGE_ITERATION, CHARGE_OPERAND, CHARGE_STEPS_AND_COPY, CHARGE_WHOLE_VALUE, REPLACED_OPERATORS,
     SHARE_LIST_OR_MAP, VALUE_OR_EMPTY_MAP,
 };
-use super::library::patterns::{COMPUTED_PATTERN_FUNCTIONS, LITERAL_PATTERN_FUNCTIONS};
+use super::library::patterns::{COMPUTED_PATTERN_FUNCTIONS, LITERAL_PATTERN_FUNCTIONS, LiteralPatterns};
 use super::library::strings::REPLACED_FUNCTIONS;
 use super::library::{QUALIFIED_FUNCTIONS, check_literal};
 
@@ -45,6 +45,8 @@ pub(super) struct Rewriter {
     pub(super) reads_object: bool,
     /// The names of fields, and the string literals, that the expression contains.
     pub(super) names: BTreeSet<String>,
+    /// The literal patterns that the expression contains, which are replaced by their indexes.
+    pub(super) patterns: LiteralPatterns,
 }
 
 impl Rewriter {
@@ -170,9 +172,9 @@ impl Rewriter {
         if call.target.is_none() && call.func_name == "matches" && call.args.len() == 2 {
             call.target = Some(Box::new(call.args.remove(0)));
         }
-        let is_fixed = call.args.first().is_some_and(|first| matches!(first.expr, Expr::Literal(_)));
-        let patterns = if is_fixed { LITERAL_PATTERN_FUNCTIONS } else { COMPUTED_PATTERN_FUNCTIONS };
-        let mut names = patterns.iter().chain(REPLACED_FUNCTIONS);
+        let literal = LITERAL_PATTERN_FUNCTIONS.iter().find(|(name, _)| *name == call.func_name);
+        let literal = literal.filter(|_| self.replace_literal_pattern(call.args.first_mut()));
+        let mut names = literal.into_iter().chain(COMPUTED_PATTERN_FUNCTIONS).chain(REPLACED_FUNCTIONS);
         let renamed = names.find(|(name, _)| *name == call.func_name).map(|(_, replacement)| *replacement);
         let charging = REPLACED_OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
         let replacement = charging.map(|(_, replacement, _)| *replacement).or(renamed);
@@ -180,6 +182,17 @@ impl Rewriter {
             replacement.clone_into(&mut call.func_name);
         }
         Expr::Call(call)
+    }
+
+    /// Compiles the pattern that a function is called with and replaces it by its index; false if it is no literal.
+    fn replace_literal_pattern(&mut self, pattern: Option<&mut IdedExpr>) -> bool {
+        let Some(IdedExpr { expr: Expr::Literal(literal), .. }) = pattern else { return false };
+        let LiteralValue::String(text) = &*literal else { return false };
+        match self.patterns.add(text.inner()) {
+            Ok(index) => *literal = LiteralValue::Int(i64::try_from(index).unwrap_or(i64::MAX).into()),
+            Err(reason) => self.refuse(reason),
+        }
+        true
     }
 
     /// Refuses macros that the interpreter does not have: it would look for their variables.

@@ -1,36 +1,35 @@
-//! Patterns: `matches`, `find`, `findAll`. RE2's syntax, compiled once per thread.
+//! Patterns: `matches`, `find`, `findAll`, with the regular expressions of `tollgate_cel`.
 //!
 //! The time of a search grows with the length of the text times the size of the pattern's program: `[ab]{200}` is a
 //! program of 200 instructions. The DFA cache of the regex engine is off, because a crafted text could fill it for
-//! every pattern and thread. A literal pattern is part of the policy, and compiling it is not charged. A computed
-//! pattern is charged every time, cached or not, so that the same request gets the same result.
+//! every pattern and thread. A literal pattern is part of its expression, which is compiled with it. A computed pattern
+//! is charged every time, cached or not, so that the same request gets the same result.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use ::cel::common::types::{CelInt, CelList, CelString, INT_TYPE, STRING_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
-use regex::{Regex, RegexBuilder};
+use tollgate_cel::evaluate::{GoPattern, GoPatternError};
 
 use super::super::tree::SharedList;
 use super::{CelResult, argument, boolean, charge_steps, function_error, string, string_at};
 
-/// Maximum number of literal patterns that a thread caches. It is limited because policies that were reloaded leave
-/// their patterns behind.
-const MAX_CACHED_LITERAL_PATTERNS: usize = 1024;
 /// Maximum number of computed patterns that a thread caches.
-const MAX_CACHED_COMPUTED_PATTERNS: usize = 64;
-/// Maximum size of one compiled pattern in bytes.
-const MAX_COMPILED_BYTES: usize = 1 << 18;
+const MAX_CACHED_COMPUTED_PATTERNS: usize = 16;
+/// Maximum size of a compiled computed pattern in bytes.
+const MAX_COMPUTED_BYTES: usize = 1 << 20;
+/// Maximum size of all compiled literal patterns of an expression in bytes.
+const MAX_LITERAL_BYTES: usize = 4 << 20;
 /// Instructions of a program that are executed for one character in one step, at worst.
 const INSTRUCTIONS_PER_STEP: u64 = 10;
-/// Number of instructions that is assumed for a pattern that RE2 does not accept: more than a compiled pattern can
-/// have.
-const ASSUMED_INSTRUCTIONS: u64 = 1 << 14;
-/// Steps that a computed pattern takes from the budget of an evaluation, because compiling it takes one or two
-/// milliseconds at worst.
+/// Steps that a computed pattern takes from the budget of an evaluation, because compiling it takes four milliseconds
+/// at worst.
 const COMPILE_COST: u64 = 20_000;
+/// Steps for each Unicode class in a computed pattern, for the letters that it gets by ignoring case.
+const UNICODE_CLASS_COST: u64 = 1_000;
 
 /// Functions that take a pattern, each with the internal function that `rewrite` calls instead if the pattern is a
 /// literal.
@@ -40,139 +39,144 @@ pub(in crate::policy::cel) const LITERAL_PATTERN_FUNCTIONS: &[(&str, &str)] =
 /// computed.
 pub(in crate::policy::cel) const COMPUTED_PATTERN_FUNCTIONS: &[(&str, &str)] = &[("matches", "__matches")];
 
-/// A compiled pattern, and the number of instructions of its program.
-#[derive(Clone, Debug)]
-struct Pattern {
-    regex: Regex,
-    size: u64,
-}
-
-type PatternCache = RefCell<HashMap<Box<str>, Option<Pattern>>>;
-
 thread_local! {
-    static LITERAL_PATTERNS: PatternCache = RefCell::default();
-    static COMPUTED_PATTERNS: PatternCache = RefCell::default();
+    static LITERAL_PATTERNS: RefCell<Arc<[GoPattern]>> = RefCell::new(Arc::new([]));
+    static COMPUTED_PATTERNS: RefCell<HashMap<Box<str>, Result<GoPattern, String>>> = RefCell::default();
 }
 
-/// Where a pattern comes from: a literal in the policy, or a value computed from the request. Only the latter is
-/// charged for compiling.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PatternSource {
-    Policy,
-    Request,
+/// The literal patterns of an expression, in the order in which `rewrite` finds them.
+#[derive(Debug, Default)]
+pub(in crate::policy::cel) struct LiteralPatterns {
+    pub(in crate::policy::cel) compiled: Vec<GoPattern>,
+    bytes: usize,
+}
+
+impl LiteralPatterns {
+    /// Compiles a pattern and returns its index. The error says why it is not allowed.
+    pub(in crate::policy::cel) fn add(&mut self, pattern: &str) -> Result<usize, String> {
+        let left = MAX_LITERAL_BYTES.saturating_sub(self.bytes);
+        // The engine does not tell the size of a program, so the first power of two that suffices counts.
+        let mut bytes = 1 << 12;
+        let compiled = loop {
+            match GoPattern::compile(pattern, bytes.min(left), 0) {
+                Err(GoPatternError::TooLarge) if bytes < left => bytes *= 2,
+                compiled => break compiled,
+            }
+        };
+        self.compiled.push(compiled.map_err(|error| compile_error(pattern, &error, MAX_LITERAL_BYTES))?);
+        self.bytes += bytes;
+        Ok(self.compiled.len() - 1)
+    }
+}
+
+/// Makes `patterns` those that the literals of the current expression stand for.
+pub(in crate::policy::cel) fn start_evaluation(patterns: &Arc<[GoPattern]>) {
+    LITERAL_PATTERNS.set(Arc::clone(patterns));
+}
+
+fn compile_error(pattern: &str, error: &GoPatternError, max: usize) -> String {
+    match error {
+        GoPatternError::Invalid(problem) => {
+            format!("{pattern:?} is not a valid regular expression: {problem}")
+        }
+        GoPatternError::TooLarge => {
+            format!("regular expressions are larger than {max} bytes when compiled, with {pattern:?}")
+        }
+    }
+}
+
+type PatternCall = for<'a, 'b, 'v> fn(&'a str, &GoPattern, &'a [CowVal<'b, 'v>]) -> CelResult<'b, 'v>;
+
+/// Calls a function with a pattern that is an index of [`LITERAL_PATTERNS`].
+fn call_with_literal<'b, 'v>(arguments: &[CowVal<'b, 'v>], call: PatternCall) -> CelResult<'b, 'v> {
+    let (value, index) = (string_at(arguments, 0)?, *argument::<CelInt>(arguments, 1)?.inner());
+    LITERAL_PATTERNS.with_borrow(|patterns| {
+        let pattern = usize::try_from(index).ok().and_then(|index| patterns.get(index));
+        call(value, pattern.ok_or_else(|| function_error("matches", "has no pattern"))?, arguments)
+    })
+}
+
+/// Calls a function with a pattern that the expression computed, after charging for compiling it.
+fn call_with_computed<'b, 'v>(arguments: &[CowVal<'b, 'v>], call: PatternCall) -> CelResult<'b, 'v> {
+    let (value, pattern) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
+    let classes = pattern.to_ascii_lowercase().matches("\\p").count() as u64;
+    charge_steps(COMPILE_COST + UNICODE_CLASS_COST * classes)?;
+    COMPUTED_PATTERNS.with_borrow_mut(|patterns| {
+        if !patterns.contains_key(pattern) {
+            if patterns.len() >= MAX_CACHED_COMPUTED_PATTERNS {
+                patterns.clear();
+            }
+            let compiled = GoPattern::compile(pattern, MAX_COMPUTED_BYTES, 0);
+            let compiled = compiled.map_err(|error| compile_error(pattern, &error, MAX_COMPUTED_BYTES));
+            patterns.insert(pattern.into(), compiled);
+        }
+        match patterns.get(pattern) {
+            Some(Ok(pattern)) => call(value, pattern, arguments),
+            Some(Err(reason)) => Err(function_error("matches", reason)),
+            None => Err(function_error("matches", "has no pattern")),
+        }
+    })
 }
 
 pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
-    let word = || vec![STRING_TYPE];
-    let limited = || vec![STRING_TYPE, INT_TYPE];
-    let string = || STRING_TYPE;
-    env.add_member_overload("__matches", "__matches", string(), word(), |it| {
-        matches(&it, PatternSource::Request)
+    let (string, text) = (|| STRING_TYPE, || vec![STRING_TYPE]);
+    let (index, limited) = (|| vec![INT_TYPE], |pattern| vec![pattern, INT_TYPE]);
+    env.add_member_overload("__matches", "__matches", string(), text(), |it| {
+        call_with_computed(&it, matches)
     })?;
-    env.add_member_overload("__matches_fixed", "__matches_fixed", string(), word(), |it| {
-        matches(&it, PatternSource::Policy)
+    env.add_member_overload("__matches_fixed", "__matches_fixed", string(), index(), |it| {
+        call_with_literal(&it, matches)
     })?;
-    env.add_member_overload("find", "string.find", string(), word(), |it| find(&it, PatternSource::Request))?;
-    env.add_member_overload("__find_fixed", "__find_fixed", string(), word(), |it| {
-        find(&it, PatternSource::Policy)
+    env.add_member_overload("find", "string.find", string(), text(), |it| call_with_computed(&it, find))?;
+    env.add_member_overload("__find_fixed", "__find_fixed", string(), index(), |it| {
+        call_with_literal(&it, find)
     })?;
-    env.add_member_overload("findAll", "findAll", string(), word(), |it| {
-        find_all(&it, PatternSource::Request)
-    })?;
-    env.add_member_overload("findAll", "findAll.n", string(), limited(), |it| {
-        find_all(&it, PatternSource::Request)
-    })?;
-    let fixed = "__find_all_fixed";
-    env.add_member_overload(fixed, "all", string(), word(), |it| find_all(&it, PatternSource::Policy))?;
-    env.add_member_overload(fixed, "all.n", string(), limited(), |it| find_all(&it, PatternSource::Policy))
-}
-
-/// Returns an error if the pattern is not a valid regular expression.
-pub(super) fn check_pattern(pattern: &str) -> Result<(), String> {
-    compile(pattern)
-        .map(drop)
-        .map_err(|reason| format!("{pattern:?} is not a valid regular expression: {reason}"))
-}
-
-fn compile(pattern: &str) -> Result<Pattern, String> {
-    let regex = RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).dfa_size_limit(0).build();
-    let regex = regex.map_err(|error| {
-        let text = error.to_string();
-        text.lines().next_back().unwrap_or_default().trim_start_matches("error: ").to_owned()
-    })?;
-    Ok(Pattern { regex, size: tollgate_cel::regex::go_program_size(pattern).unwrap_or(ASSUMED_INSTRUCTIONS) })
-}
-
-impl Pattern {
-    /// Charges for one search in a text, by the length of the text and the size of the pattern.
-    fn charge_search(&self, text: &str) -> Result<(), ExecutionError> {
-        charge_steps(1 + (text.len() as u64).saturating_mul(self.size + 2) / INSTRUCTIONS_PER_STEP)
+    for (id, arguments) in [("findAll", text()), ("findAll.n", limited(STRING_TYPE))] {
+        env.add_member_overload("findAll", id, string(), arguments, |it| call_with_computed(&it, find_all))?;
     }
-}
-
-fn with_cached_pattern<T>(
-    source: PatternSource,
-    pattern: &str,
-    look: impl FnOnce(&Pattern) -> Result<T, ExecutionError>,
-) -> Result<T, ExecutionError> {
-    let (cache, max) = match source {
-        PatternSource::Policy => (&LITERAL_PATTERNS, MAX_CACHED_LITERAL_PATTERNS),
-        PatternSource::Request => (&COMPUTED_PATTERNS, MAX_CACHED_COMPUTED_PATTERNS),
-    };
-    if source == PatternSource::Request {
-        charge_steps(COMPILE_COST)?;
+    for (id, arguments) in [("all", index()), ("all.n", limited(INT_TYPE))] {
+        env.add_member_overload("__find_all_fixed", id, string(), arguments, |it| {
+            call_with_literal(&it, find_all)
+        })?;
     }
-    cache.with_borrow_mut(|patterns| {
-        if !patterns.contains_key(pattern) {
-            if patterns.len() >= max {
-                patterns.clear();
-            }
-            patterns.insert(pattern.into(), compile(pattern).ok());
-        }
-        match patterns.get(pattern) {
-            Some(Some(pattern)) => look(pattern),
-            _ => Err(function_error("matches", format!("{pattern:?} is not a valid regular expression"))),
-        }
-    })
+    Ok(())
 }
 
-fn matches<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
-    let (value, pattern) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
-    with_cached_pattern(source, pattern, |pattern| {
-        pattern.charge_search(value)?;
-        Ok(boolean(pattern.regex.is_match(value)))
-    })
+/// Charges for one search in a text, by the length of the text and the size of the pattern.
+fn charge_search(pattern: &GoPattern, text: &str) -> Result<(), ExecutionError> {
+    let work = (text.len() as u64).saturating_mul(pattern.instructions().saturating_add(2));
+    charge_steps(1 + work / INSTRUCTIONS_PER_STEP)
+}
+
+fn matches<'b, 'v>(value: &str, pattern: &GoPattern, _: &[CowVal<'b, 'v>]) -> CelResult<'b, 'v> {
+    charge_search(pattern, value)?;
+    Ok(boolean(pattern.is_match(value)))
 }
 
 /// Implements `find`: the first match, or an empty string.
-fn find<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
-    let (value, pattern) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
-    with_cached_pattern(source, pattern, |pattern| {
-        pattern.charge_search(value)?;
-        Ok(string(pattern.regex.find(value).map_or("", |found| found.as_str())))
-    })
+fn find<'b, 'v>(value: &str, pattern: &GoPattern, _: &[CowVal<'b, 'v>]) -> CelResult<'b, 'v> {
+    charge_search(pattern, value)?;
+    Ok(string(pattern.matches_with_rest(value).next().map_or("", |(found, _)| found)))
 }
 
 /// Implements `findAll`: all matches, or up to a limit. Each match is charged as a search of the remaining
 /// text.
-fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], source: PatternSource) -> CelResult<'b, 'v> {
-    let (value, pattern) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
-    let limit = match arguments.len() {
-        2 => -1,
-        _ => *argument::<CelInt>(arguments, 2)?.inner(),
-    };
+fn find_all<'b, 'v>(
+    value: &str,
+    pattern: &GoPattern,
+    arguments: &[CowVal<'b, 'v>],
+) -> CelResult<'b, 'v> {
+    let limit = if arguments.len() > 2 { *argument::<CelInt>(arguments, 2)?.inner() } else { -1 };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    with_cached_pattern(source, pattern, |pattern| {
-        let mut found: Vec<Box<dyn Val + 'v>> = Vec::new();
-        let mut all = pattern.regex.find_iter(value);
-        let mut rest = value;
-        while found.len() < limit {
-            pattern.charge_search(rest)?;
-            let Some(one) = all.next() else { break };
-            charge_steps((4 + one.len() / 8) as u64)?;
-            found.push(Box::new(CelString::from(one.as_str().to_owned())));
-            rest = value.get(one.end()..).unwrap_or_default();
-        }
-        Ok(CowVal::owned(SharedList::from_computed(CelList::from(found))))
-    })
+    let mut found: Vec<Box<dyn Val + 'v>> = Vec::new();
+    let mut all = pattern.matches_with_rest(value);
+    let mut rest = value;
+    while found.len() < limit {
+        charge_search(pattern, rest)?;
+        let Some((one, after)) = all.next() else { break };
+        charge_steps((4 + one.len() / 8) as u64)?;
+        found.push(Box::new(CelString::from(one.to_owned())));
+        rest = after;
+    }
+    Ok(CowVal::owned(SharedList::from_computed(CelList::from(found))))
 }

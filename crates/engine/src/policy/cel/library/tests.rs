@@ -6,7 +6,7 @@ use super::super::tests::compiled;
 use tollgate_document::doc::{self, Value};
 
 const OBJECT: &str = r#"{"numbers":[3,1,2],"sorted":["a","b"],"none":[],"name":"gpu-17.rack-4","at":"2026-03-04T05:06:07.25Z",
-"memory":"40Gi","seconds":90,"address":"10.1.2.3","bad":"?(","version":"1.4.0-rc.1","mixed":[1,"a"]}"#;
+"memory":"40Gi","seconds":90,"address":"10.1.2.3","bad":"?(","digits":"^INC-\\d$","version":"1.4.0-rc.1","mixed":[1,"a"]}"#;
 
 fn holds(expression: &str) -> Result<bool, String> {
     let program = compiled(expression).map_err(|refused| format!("refused: {refused}"))?;
@@ -33,6 +33,12 @@ fn the_library_answers() {
         "object.name.find('[0-9]+') == '17' && object.name.find('x+') == ''",
         "object.name.findAll('[0-9]+') == ['17', '4'] && object.name.findAll('[0-9]+', 1) == ['17']",
         "object.name.findAll('[0-9]', 0) == [] && 'aXbX'.findAll('X', -1) == ['X', 'X'] && 'ab'.findAll('') == ['', '', '']",
+        // The syntax is RE2's, in which `\d`, `\w`, `\s` and `\b` know only ASCII.
+        "!'INC-٣'.matches('^INC-\\\\d$') && 'INC-3'.matches(object.digits) && !'INC-٣'.matches(object.digits)",
+        "!'é'.matches('\\\\w') && 'aé'.matches('a\\\\b') && 'é٣3'.find('\\\\d') == '3' && '٣3'.findAll('\\\\d', 1) == ['3']",
+        "'b]'.matches('^[a-z&&[^b]]+$') && '&'.matches('[a&&b]') && '[]'.matches('^[[a]]$') && 'a.b'.matches('^\\\\Qa.b\\\\E$')",
+        "'-'.matches('^[\\\\w-a]$') && 'ab'.matches('^(?P<n>a)(?)(?P<n>b)$') && 'A'.matches('^\\\\101$')",
+        "'x'.matches('^.{1,253}$') && 'x'.matches('^\\\\w{1,63}$') && 'x'.matches('^\\\\S{1,253}$') && 'é'.matches('^\\\\pL{1,30}$')",
         // Quantities.
         "quantity(object.memory).isGreaterThan(quantity('32Gi')) && quantity('1').compareTo(quantity('1000m')) == 0",
         "quantity('1Ki').asInteger() == 1024 && quantity('1Ki').isInteger() && !quantity('500m').isInteger()",
@@ -84,6 +90,12 @@ fn the_library_answers() {
 fn what_it_refuses_is_told() {
     let table = [
         ("object.name.find('(') == ''", "refused: \"(\" is not a valid regular expression"),
+        ("'a'.matches('[a--b]')", "refused: \"[a--b]\" is not a valid regular expression"),
+        ("'a'.matches('x{1001}')", "invalid repeat count: `{1001}`"),
+        ("'a'.matches('(?x) a b') || 'a'.matches('(?u)a')", "invalid or unsupported perl syntax: `(?x`"),
+        ("'a'.findAll('(?P<é>a)') == []", "invalid named capture: `(?P<é>`"),
+        ("'a'.matches('\\\\pL{1000}')", "refused: regular expressions are larger than 4194304 bytes when compiled"),
+        ("'a'.matches(object.digits + '\\\\pL{1000}')", "regular expressions are larger than 1048576 bytes"),
         ("timestamp('2026-13-01T00:00:00Z') == timestamp(0)", "refused: invalid timestamp argument"),
         ("duration('1 hour') == duration('1h')", "refused: invalid duration argument"),
         ("duration('') == duration('1h')", "refused: invalid duration argument"),
