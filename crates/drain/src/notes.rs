@@ -1,7 +1,7 @@
 //! Notes for the user about a drain, besides the pods.
 
 use std::collections::BTreeSet;
-use tollgate_forecast::{ObjectKind, State, StoredObject};
+use tollgate_forecast::{ObjectKind, State, StoredObject, is_node_not_ready};
 
 /// Notes for the user about autoscalers, and about PDBs that are missing from the state.
 pub(crate) fn autoscaler_and_pdb_notes(state: &State<'_>) -> Vec<String> {
@@ -42,14 +42,7 @@ pub(crate) fn unready_nodes_note<'n>(
     state: &State<'_>,
     nodes_of_pods: impl Iterator<Item = &'n str>,
 ) -> Option<String> {
-    let is_unready = |name: &&str| {
-        let Some(node) = state.objects_of_kind(ObjectKind::Node).get("", name) else { return false };
-        let mut conditions = node.value.get("status").get("conditions").items();
-        conditions.any(|condition| {
-            condition.get("type").text_is("Ready") && !condition.get("status").text_is("True")
-        })
-    };
-    let nodes: BTreeSet<&str> = nodes_of_pods.filter(is_unready).collect();
+    let nodes: BTreeSet<&str> = nodes_of_pods.filter(|name| is_node_not_ready(state, name)).collect();
     let names: Vec<&str> = nodes.into_iter().collect();
     match names.as_slice() {
         [] => None,

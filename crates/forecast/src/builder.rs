@@ -2,12 +2,13 @@
 
 use crate::controllers::JobTable;
 use crate::eras::{taint_snapshot_of_slices_and_rules, update_taints_from_slice_or_rule};
+use crate::evictions::grace_period;
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{PodOrigin, WorkloadName};
 use crate::plan::{
     ClusterChange, EvictionOfInitialPod, Plan, PodOrClaimChange, ReportedPod, Stage, object_kind,
 };
-use crate::replacement::unknowns_of_replacement;
+use crate::replacement::{is_node_not_ready, unknowns_of_replacement};
 use crate::state::{ObjectKind, State, StoredObject, dra_version_of};
 use crate::stateful_sets::set_and_ordinal;
 use crate::tables::{PodIndex, RecreatingController, ReplacedAndNewPredecessor};
@@ -110,6 +111,10 @@ impl<'d> PlanBuilder<'d> {
                 source.controller_selector = JobTable::spreading_selector(&self.state, pod);
             }
             let index = tables.add_pod(catalog, &source, pod.name().to_owned(), pod.value.get("status"));
+            if let (Some(node), Some(entry)) = (node, tables.pods.get_mut(index)) {
+                // Without a grace period, the API server deletes a pod at once.
+                entry.never_ends = is_node_not_ready(&self.state, node) && grace_period(entry.spec) > 0;
+            }
             tables.by_uid.insert(pod.uid(), index);
             tables.by_name.insert((pod.namespace(), pod.name()), index);
             self.objects.insert(index, pod);
@@ -399,8 +404,16 @@ impl<'d> PlanBuilder<'d> {
             {
                 tracked.not_modelled.push(format!("controller {kind}"));
             }
+            let is_awaited_forever = self.plan.tables.pods.get(pod).is_some_and(|pod| pod.never_ends)
+                && self.plan.controllers.waits_until_gone(&controller);
             if let Some(tracked) = self.plan.tracked.last_mut() {
                 tracked.not_modelled.extend(unknowns_of_replacement(&self.state, object));
+                if is_awaited_forever {
+                    let (name, node) = (object.name(), object.value.get("spec").get("nodeName").str());
+                    tracked
+                        .not_modelled
+                        .push(format!("pod {name} stays Terminating while node {node} is not Ready"));
+                }
             }
             replacement
         });

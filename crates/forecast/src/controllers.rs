@@ -55,6 +55,15 @@ impl JobTable {
         }
     }
 
+    /// True if the controller recreates a pod only after it is gone.
+    pub(crate) fn waits_until_gone(&self, controller: &RecreatingController) -> bool {
+        match controller {
+            RecreatingController::WhenGone => true,
+            RecreatingController::Job(job) => self.jobs.get(*job).is_some_and(|job| job.replaces_when_gone),
+            _ => false,
+        }
+    }
+
     /// The index of the Job with this name, which is added if it is new.
     fn job_index(&mut self, namespace: &str, name: &str, object: Option<Value<'_>>) -> usize {
         let next = self.jobs.len();

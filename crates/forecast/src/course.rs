@@ -456,8 +456,11 @@ impl<'a, 'p> Simulation<'a, 'p> {
                     if self.pods.get(pod) == Some(&PodState::HeldBack) {
                         let entry = self.plan.tables.pods.get(pod);
                         let before = entry.into_iter().flat_map(|entry| &entry.after);
-                        let unknown = before.filter_map(|(_, before)| self.not_modelled.get(before));
-                        not_modelled.extend(unknown.flatten().cloned());
+                        for (_, before) in before {
+                            let known = self.plan.reported_pod(*before).map(|pod| &pod.not_modelled);
+                            let unknown = known.into_iter().chain(self.not_modelled.get(before));
+                            not_modelled.extend(unknown.flatten().cloned());
+                        }
                     }
                     let uncertain = self.uncertain.remove(&pod).into_iter().flatten();
                     not_modelled.extend(uncertain.map(str::to_owned));
@@ -467,7 +470,11 @@ impl<'a, 'p> Simulation<'a, 'p> {
                             evicted_again = evictions.times > 0;
                             evictions.placement_before_last_eviction()
                         }
-                        (Some(PodState::Absent | PodState::Gone), _) => FinalPodState::NotRecreated,
+                        (Some(PodState::Absent | PodState::Gone), _)
+                            if !self.later.iter().any(|(_, later)| *later == pod) =>
+                        {
+                            FinalPodState::NotRecreated
+                        }
                         (_, evictions) => {
                             evicted_again = evictions.is_some_and(|evictions| evictions.is_endless);
                             self.final_state(pod)

@@ -34,6 +34,10 @@ const JOB_BACKOFF_SECONDS: i64 = 10;
 /// Default `terminationGracePeriodSeconds`, as set by the API server.
 const DEFAULT_GRACE_PERIOD: i64 = 30;
 
+/// The time of events that do not happen in a run, in seconds: the end of a pod whose kubelet does not answer, and
+/// what waits for it.
+const NEVER: i64 = i64::MAX;
+
 /// A pod whose grace period has not ended, and the devices that it holds until then.
 #[derive(Debug)]
 pub(crate) struct PendingDeletion<'p> {
@@ -99,7 +103,7 @@ impl<'p> Simulation<'_, 'p> {
     /// The next time at which a deletion ends or a delayed pod is created.
     pub(crate) fn time_of_next_deletion_end_or_creation(&self) -> Option<Timestamp> {
         let gone = self.deletions.iter().map(|deletion| deletion.at);
-        gone.chain(self.later.iter().map(|(at, _)| *at)).min()
+        gone.chain(self.later.iter().map(|(at, _)| *at)).filter(|at| at.seconds < NEVER).min()
     }
 
     /// Evicts the pods that are due, and returns the pods that controllers create now.
@@ -187,7 +191,8 @@ impl<'p> Simulation<'_, 'p> {
             *state = PodState::Gone;
         }
         self.leave_queue(pod);
-        let at = Timestamp { seconds: now.seconds.saturating_add(grace_period), ..now };
+        let seconds = if entry.never_ends { NEVER } else { now.seconds.saturating_add(grace_period) };
+        let at = Timestamp { seconds, ..now };
         let mut deletion = PendingDeletion {
             at,
             round: self.evictions.get(&pod).map_or(0, |evictions| evictions.times),

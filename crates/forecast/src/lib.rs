@@ -53,6 +53,7 @@ pub use outcome::{
 };
 pub use plan::{ClusterChange, Plan, Settings, SimulatedRelease};
 pub use player::RunSimulator;
+pub use replacement::is_node_not_ready;
 pub use restart::{
     AffectedGroup, GROUP_KINDS, IndivisibleGroupName, effects_of_lost_pods, group_that_moves_together,
 };

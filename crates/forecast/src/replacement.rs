@@ -13,6 +13,15 @@ use tollgate_document::doc::Value;
 const GROUPING_KINDS: [ObjectKind; 4] =
     [ObjectKind::Job, ObjectKind::JobSet, ObjectKind::LeaderWorkerSet, ObjectKind::StatefulSet];
 
+/// True if a node has the condition Ready and it is not True. Its kubelet does not end pods, so evicted pods stay
+/// there as Terminating.
+pub fn is_node_not_ready(state: &State<'_>, node: &str) -> bool {
+    let Some(node) = state.objects_of_kind(ObjectKind::Node).get("", node) else { return false };
+    let mut conditions = node.value.get("status").get("conditions").items();
+    conditions
+        .any(|condition| condition.get("type").text_is("Ready") && !condition.get("status").text_is("True"))
+}
+
 /// The reasons why it is not known what replaces the pod.
 pub(crate) fn unknowns_of_replacement<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Vec<String> {
     let owner = controllers_of(state, pod).next();

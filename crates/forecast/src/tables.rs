@@ -49,6 +49,8 @@ pub(crate) struct PodEntry<'d> {
     /// Catalog entry with which the pod counts on its node during deletion. Used if the pod can be evicted
     /// and has a grace period.
     pub(crate) terminating: PodId,
+    /// True if an evicted pod does not end, because the node on which it runs in the initial state is not Ready.
+    pub(crate) never_ends: bool,
     /// The claims in the pod's spec, in order.
     pub(crate) references: Vec<ClaimReference<'d>>,
     /// The claim that the scheduler creates for extended resources.
@@ -223,6 +225,7 @@ impl<'d> PodAndClaimTables<'d> {
             spec: source.spec,
             needs,
             terminating: needs,
+            never_ends: false,
             references,
             extended,
             tracked: None,

@@ -260,3 +260,31 @@ fn each_pod_has_its_own_grace_period() {
         assert_eq!(forecast.totals.pending, pending, "{seconds}: {:?}", forecast.pods);
     }
 }
+
+/// The kubelet of a node that is not Ready does not end pods. The outcome of what waits for them is unknown, and their
+/// devices stay in use.
+#[test]
+fn a_pod_on_a_node_that_is_not_ready_does_not_end() {
+    let conditions = r#""status":{"conditions":[{"type":"Ready","status":"Unknown"}],"#;
+    let not_ready = |state: &str| state.replacen(r#""status":{"#, conditions, 1);
+    let waits = r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"train","namespace":"app","uid":"u-train"},"spec":{"podReplacementPolicy":"Failed"}}"#;
+    for (owner, seconds, expected) in [
+        (WEB, 30, PodOutcome::Fits),
+        (SET, 30, PodOutcome::Unknown),
+        (SET, 0, PodOutcome::Fits),
+        (JOB, 30, PodOutcome::Unknown),
+        (("batch/v1", "Job", "other"), 30, PodOutcome::Fits),
+    ] {
+        let name = if owner == SET { "db-0" } else { "p" };
+        let state = not_ready(&cluster(2, 1)) + &pod_with_grace(name, "n0", "d0", owner, seconds) + waits;
+        let found = forecast(&state, DRAIN_N0, 4);
+        assert_eq!(found.pods[0].outcome, expected, "{owner:?} {seconds}");
+        let why = format!("pod {name} stays Terminating while node n0 is not Ready");
+        assert_eq!(found.pods[0].not_modelled.contains(&why), expected == PodOutcome::Unknown, "{owner:?}");
+    }
+    // The pod that does not end holds the only device.
+    let state = cluster(1, 1) + &pod_with_grace("p", "n0", "d0", WEB, 30);
+    for (state, expected) in [(not_ready(&state), PodOutcome::Pending), (state, PodOutcome::Fits)] {
+        assert_eq!(forecast(&state, r#"{"evict":"p"}"#, 4).pods[0].outcome, expected);
+    }
+}
