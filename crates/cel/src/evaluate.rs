@@ -25,8 +25,8 @@ mod value;
 
 pub use device::{AttributeValue, Device};
 pub use foreign::{CallError, LibraryValue, PlainValue};
-pub use library::patterns::{GoPattern, GoPatternError};
 pub(crate) use library::formatting::{clause_type_requirement, read_precision};
+pub use library::patterns::{GoPattern, GoPatternError};
 pub(crate) use planner::program_error_message;
 
 use plan::Plan;

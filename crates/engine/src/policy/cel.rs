@@ -74,7 +74,7 @@ impl Program {
         let expression = Expression::compile(text, target, &tollgate_cel::POLICY_ENV)?;
         let whole = |message: String| vec![ExpressionError { at: 0, message }];
         let parsed = env().parser().parse(text).map_err(|errors| whole(errors.to_string()))?;
-        let mut rewriter = rewrite::Rewriter::default();
+        let mut rewriter = rewrite::Rewriter::new(text);
         let tree = rewriter.rewrite(parsed);
         if let Some(message) = rewriter.refused {
             return Err(whole(message));
@@ -177,7 +177,7 @@ pub(super) struct UnlimitedProgram(IdedExpr, Arc<[GoPattern]>);
 impl UnlimitedProgram {
     pub(super) fn compile(text: &str) -> Result<UnlimitedProgram, String> {
         let parsed = env().parser().parse(text).map_err(|errors| errors.to_string())?;
-        let mut rewriter = rewrite::Rewriter::default();
+        let mut rewriter = rewrite::Rewriter::new(text);
         Ok(UnlimitedProgram(rewriter.rewrite(parsed), rewriter.patterns.compiled.into()))
     }
 

@@ -91,7 +91,11 @@ pub(in crate::evaluate) fn compile_go_pattern(pattern: &str) -> Result<GoPattern
 }
 
 /// Calls one of the functions with a pattern that is compiled.
-pub(in crate::evaluate) fn call_with_pattern(function: &str, pattern: &GoPattern, args: &[Value]) -> Evaluated {
+pub(in crate::evaluate) fn call_with_pattern(
+    function: &str,
+    pattern: &GoPattern,
+    args: &[Value],
+) -> Evaluated {
     let Some(Value::String(text)) = args.first() else { return no_such_overload() };
     let mut found = pattern.matches_with_rest(text).map(|(found, _)| found);
     match (function, args) {

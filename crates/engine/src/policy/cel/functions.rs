@@ -42,6 +42,11 @@ pub(super) const SHARE_LIST_OR_MAP: &str = "__share";
 /// Internal function that returns a value that can have fields as it is, and an empty map for every other value.
 pub(super) const VALUE_OR_EMPTY_MAP: &str = "__fields";
 
+/// Internal function for `x[key]` and `x.key` where `x` may be an optional value.
+pub(super) const INDEX: &str = "__index";
+/// Internal function for `x[?key]` and `x.?key`.
+pub(super) const OPTIONAL_INDEX: &str = "__optional_index";
+
 /// Nesting of values that are compared or formatted, so that no recursion can overflow the stack.
 const MAX_VALUE_DEPTH: u64 = 200;
 
@@ -94,6 +99,10 @@ pub(super) fn cel_environment() -> Env {
         library::declare_functions(&mut env),
         env.add_overload(CHARGE_WHOLE_VALUE, CHARGE_WHOLE_VALUE, vec![DYN_TYPE], charge_formatted_operand),
         env.add_overload(SHARE_LIST_OR_MAP, SHARE_LIST_OR_MAP, vec![DYN_TYPE], share_list_or_map),
+        env.add_overload(INDEX, INDEX, vec![DYN_TYPE, DYN_TYPE], |arguments| index(arguments, false)),
+        env.add_overload(OPTIONAL_INDEX, OPTIONAL_INDEX, vec![DYN_TYPE, DYN_TYPE], |arguments| {
+            index(arguments, true)
+        }),
         env.add_overload(VALUE_OR_EMPTY_MAP, VALUE_OR_EMPTY_MAP, vec![DYN_TYPE], value_or_empty_map),
     ];
     debug_assert!(added.iter().all(Result::is_ok));
@@ -184,11 +193,45 @@ fn share_list_or_map<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b
 /// `has(oldObject.spec)` is false for a new object. A list is an error.
 fn value_or_empty_map<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
-    if value.get_type().kind() == Kind::List {
+    let inside = value.downcast_ref::<CelOptional<'_>>().and_then(CelOptional::option);
+    if inside.unwrap_or(value.as_ref()).get_type().kind() == Kind::List {
         return Err(ExecutionError::function_error("has", "a list has no fields"));
     }
     let has_fields = value.as_indexer().is_some() || value.downcast_ref::<CelOptional<'_>>().is_some();
     Ok(if has_fields { value } else { CowVal::owned(SharedMap::from_computed(CelMap::default())) })
+}
+
+/// Implements `x[key]` or, if `is_optional`, `x[?key]`.
+fn index<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>, is_optional: bool) -> CelResult<'b, 'v> {
+    let key = arguments.pop().ok_or_else(budget_exhausted)?;
+    match arguments.pop().ok_or_else(budget_exhausted)? {
+        CowVal::Borrowed(value) => element_at(value, key.as_ref(), is_optional),
+        CowVal::Owned(value) => {
+            Ok(CowVal::Owned(element_at(value.as_ref(), key.as_ref(), is_optional)?.into_owned()))
+        }
+    }
+}
+
+/// Returns the element of a value with this key. If it is optional, nothing is found in what has no elements, but a
+/// list has no index that is not a whole number.
+fn element_at<'b, 'v>(value: &'b (dyn Val + 'v), key: &dyn Val, is_optional: bool) -> CelResult<'b, 'v> {
+    let none = || Ok(CowVal::owned(CelOptional::none()));
+    let (container, is_optional) = match value.downcast_ref::<CelOptional<'_>>().map(CelOptional::option) {
+        None => (value, is_optional),
+        Some(None) => return none(),
+        Some(Some(inside)) => (inside, true),
+    };
+    let is_key =
+        matches!(key.get_type().kind(), Kind::Boolean | Kind::Int | Kind::UInt | Kind::Double | Kind::String);
+    match container.as_indexer().filter(|_| is_key).map(|indexer| indexer.get(key)) {
+        None if is_key && is_optional => none(),
+        None => Err(no_such_overload(operators::INDEX, [container, key])),
+        Some(Err(ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_))) if is_optional => {
+            none()
+        }
+        Some(Ok(found)) if is_optional => Ok(CowVal::owned(CelOptional::of(found.into_owned()))),
+        Some(found) => found,
+    }
 }
 
 /// Returns the steps for reading a value once: an eighth of the length of a text, or the number of items.

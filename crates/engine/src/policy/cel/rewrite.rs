@@ -11,11 +11,13 @@
 use std::collections::BTreeSet;
 
 use ::cel::IdedExpr;
-use ::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators};
+use ::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, SelectExpr, operators,
+};
 
 use super::functions::{
-    CHARGE_ITERATION, CHARGE_OPERAND, CHARGE_STEPS_AND_COPY, CHARGE_WHOLE_VALUE, REPLACED_OPERATORS,
-    SHARE_LIST_OR_MAP, VALUE_OR_EMPTY_MAP,
+    CHARGE_ITERATION, CHARGE_OPERAND, CHARGE_STEPS_AND_COPY, CHARGE_WHOLE_VALUE, INDEX, OPTIONAL_INDEX,
+    REPLACED_OPERATORS, SHARE_LIST_OR_MAP, VALUE_OR_EMPTY_MAP,
 };
 use super::library::patterns::{COMPUTED_PATTERN_FUNCTIONS, LITERAL_PATTERN_FUNCTIONS, LiteralPatterns};
 use super::library::strings::REPLACED_FUNCTIONS;
@@ -45,11 +47,34 @@ pub(super) struct Rewriter {
     pub(super) reads_object: bool,
     /// The names of fields, and the string literals, that the expression contains.
     pub(super) names: BTreeSet<String>,
+    /// True if the expression may contain optional values.
+    may_have_optionals: bool,
     /// The literal patterns that the expression contains, which are replaced by their indexes.
     pub(super) patterns: LiteralPatterns,
 }
 
 impl Rewriter {
+    /// Returns the rewriter for the expression with this text.
+    pub(super) fn new(text: &str) -> Rewriter {
+        let may_have_optionals = text.contains('?') || text.contains("optional");
+        Rewriter { may_have_optionals, ..Rewriter::default() }
+    }
+
+    /// Refuses a name such as `net.IP`: the interpreter would look for the variable `net`.
+    fn refuse_type_name(&mut self, select: &SelectExpr) {
+        let (mut name, mut operand) = (select.field.clone(), &select.operand.expr);
+        while let Expr::Select(select) = operand {
+            name = format!("{}.{name}", select.field);
+            operand = &select.operand.expr;
+        }
+        if let Expr::Ident(root) = operand
+            && !self.scope.contains(root)
+            && !tollgate_cel::POLICY_ENV.scope.variables().contains(&root.trim_start_matches('.'))
+        {
+            self.refuse(format!("the type name `{root}.{name}` is not supported"));
+        }
+    }
+
     fn refuse(&mut self, message: String) {
         self.refused.get_or_insert(message);
     }
@@ -88,11 +113,17 @@ impl Rewriter {
                 wrap_in_share(id, Expr::Map(map))
             }
             Expr::Select(mut select) => {
+                self.refuse_type_name(&select);
                 self.names.insert(select.field.clone());
                 let operand = self.rewrite(std::mem::take(&mut select.operand));
-                *select.operand =
-                    if select.test { function_call(VALUE_OR_EMPTY_MAP, vec![operand]) } else { operand };
-                Expr::Select(select)
+                if self.may_have_optionals && !select.test {
+                    let field = Expr::Literal(LiteralValue::String(select.field.into()));
+                    function_call(INDEX, vec![operand, IdedExpr { id: 0, expr: field }]).expr
+                } else {
+                    *select.operand =
+                        if select.test { function_call(VALUE_OR_EMPTY_MAP, vec![operand]) } else { operand };
+                    Expr::Select(select)
+                }
             }
             Expr::Struct(made) => {
                 self.refuse(format!("messages such as {} are not supported", made.type_name));
@@ -177,7 +208,12 @@ impl Rewriter {
         let mut names = literal.into_iter().chain(COMPUTED_PATTERN_FUNCTIONS).chain(REPLACED_FUNCTIONS);
         let renamed = names.find(|(name, _)| *name == call.func_name).map(|(_, replacement)| *replacement);
         let charging = REPLACED_OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
-        let replacement = charging.map(|(_, replacement, _)| *replacement).or(renamed);
+        let index = match call.func_name.as_str() {
+            operators::OPT_INDEX | operators::OPT_SELECT => Some(OPTIONAL_INDEX),
+            operators::INDEX if self.may_have_optionals => Some(INDEX),
+            _ => None,
+        };
+        let replacement = charging.map(|(_, replacement, _)| *replacement).or(renamed).or(index);
         if let Some(replacement) = replacement {
             replacement.clone_into(&mut call.func_name);
         }

@@ -62,6 +62,11 @@ fn json_is_what_it_looks_like() {
         "object.spec.?nothing.orValue(7) == 7 && object.?spec.count.orValue(7) == 3",
         "object.spec.requests[1].name == 'y' && size('héllo') == 5",
         "object.spec.nothing == 1 || true",
+        "object.spec.names[1.0] == 'y' && ['a', 'b'][dyn(1.0)] == 'b' && object.spec.names[?7].orValue('z') == 'z'",
+        "object.spec.?none.a.orValue('x') == 'x' && object.?spec.count.a.orValue('x') == 'x'",
+        "[optional.of(object.spec)].all(o, o.requests[1].name.value() == 'y' && !o['nothing'].hasValue())",
+        "object.?spec.requests[0].tolerations[1].key.value() == 'k/2' && object[?'spec'].names[0] == optional.of('x')",
+        "object.spec.requests.all(net, net.name != '') && .object.spec.count == 3",
         "'ABC'.lowerAscii() == 'abc' && ' a '.trim() == 'a' && 'abc'.substring(1) == 'bc'",
     ];
     for expression in table {
@@ -81,9 +86,25 @@ fn what_cannot_be_evaluated_says_why() {
         ("object.spec.count + 'a' == 'a'", "no such overload"),
         ("'a'.matches(object.metadata.name + '(')", "is not a valid regular expression"),
         ("has(object.spec.names.a)", "a list has no fields"),
+        ("has(object.?spec.names.a)", "a list has no fields"),
+        ("object.spec.names[0.5] == 'x'", "no matching overload"),
+        ("object.spec.names[?'a'].orValue(9) == 9", "want 'int'"),
+        ("['x'][?dyn('a')].orValue(9) == 9", "want 'int'"),
+        ("object.spec.names.?a.orValue(9) == 9", "want 'int'"),
+        ("object.?spec.names.a.orValue(9) == 9", "want 'int'"),
+        ("object.?spec.names['a'].orValue(9) == 9", "want 'int'"),
+        ("[optional.of(object.spec.names)].all(o, o.a.orValue(9) == 9)", "want 'int'"),
+        ("object.metadata.labels[?object.spec.names].orValue(9) == 9", "no such overload"),
+        ("object.metadata.name.a == 'x' || object.spec.?count.a == 'x'", "no such"),
+        ("object.spec.names.sum() == 'xy'", "no such overload"),
         // These are refused when the policy is loaded, so that they do not deny every request.
         ("object.metadata.labels.all(k, v, v == 'b')", "`all` with two variables is not supported"),
         ("object.metadata.labels.transformList(k, v, k + v) == []", "`transformList` with two variables"),
+        (
+            "type(duration('1s')) == google.protobuf.Duration",
+            "the type name `google.protobuf.Duration` is not supported",
+        ),
+        ("type(object) == net.IP", "the type name `net.IP` is not supported"),
         ("cel.bind(x, 1, x == 1)", "`cel.bind` is not supported"),
         (
             "timestamp('2026-01-01T00:00:00Z').getHours('Europe/Berlin') == 1",
@@ -101,8 +122,7 @@ fn what_cannot_be_evaluated_says_why() {
 fn literal_patterns_are_compiled_with_their_expression() {
     let pattern = |number| format!("'a'.matches('^[b-y]{{1,99}}{number}$')");
     let conditions = |first: u32| (first..first + 60).map(pattern).collect::<Vec<_>>().join(" || ");
-    let programs: Vec<Program> =
-        (0..25).map(|number| compiled(&conditions(60 * number)).unwrap()).collect();
+    let programs: Vec<Program> = (0..25).map(|number| compiled(&conditions(60 * number)).unwrap()).collect();
     let absent = Value::absent();
     let before = Instant::now();
     for program in &programs {

@@ -271,23 +271,31 @@ impl Indexer for SharedList<'_> {
     where
         Self: 'v,
     {
-        let (list, made) = match self {
-            SharedList::Json { list, items } => (*list, items),
-            SharedList::ExpressionResult(made) => return charge_for_lookup(made.container.get(index)),
+        let number = if let Some(number) = index.downcast_ref::<CelInt>() {
+            Some(*number.inner())
+        } else if let Some(number) = index.downcast_ref::<CelUInt>() {
+            i64::try_from(*number.inner()).ok()
+        } else {
+            // The text of a double has a fraction unless it is a whole number.
+            index.downcast_ref::<CelDouble>().and_then(|number| number.inner().to_string().parse().ok())
         };
-        let number = index.downcast_ref::<CelInt>().map(|number| usize::try_from(*number.inner()).ok());
-        let number =
-            number.or_else(|| index.downcast_ref::<CelUInt>().map(|n| usize::try_from(*n.inner()).ok()));
         let Some(number) = number else {
             let (got, want) = (index.get_type().name().to_owned(), "int".to_owned());
             return Err(ExecutionError::UnexpectedType { got, want });
         };
-        let item = number.and_then(|number| charged_json_items(list, made).get(number));
-        let out_of_bounds = || {
-            let index = number.and_then(|number| i64::try_from(number).ok()).unwrap_or(-1);
-            ExecutionError::IndexOutOfBounds(index.into())
+        let out_of_bounds = || ExecutionError::IndexOutOfBounds(number.into());
+        let place = usize::try_from(number).map_err(|_negative| out_of_bounds())?;
+        let item = match self {
+            SharedList::Json { list, items } => {
+                charged_json_items(*list, items).get(place).map(JsonVal::as_val)
+            }
+            SharedList::ExpressionResult(made) => {
+                let item = made.container.inner().get(place).map(AsRef::as_ref);
+                charge_steps(item.map_or(0, copy_cost))?;
+                item
+            }
         };
-        item.map(|item| CowVal::Borrowed(item.as_val())).ok_or_else(out_of_bounds)
+        item.map(CowVal::Borrowed).ok_or_else(out_of_bounds)
     }
 
     fn steal<'v>(self: Box<Self>, index: &dyn Val) -> Result<Box<dyn Val + 'v>, ExecutionError>

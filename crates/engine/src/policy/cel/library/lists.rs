@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use ::cel::common::types::{CelInt, DYN_TYPE, LIST_TYPE};
+use ::cel::common::types::{CelInt, DYN_TYPE, Kind, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
@@ -123,10 +123,15 @@ fn min_or_max<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>], wanted: Orde
 
 fn sum<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let all = list_argument(&arguments, 0)?;
-    let Some((first, rest)) = all.split_first() else { return Ok(CowVal::owned(CelInt::from(0))) };
-    let mut total: Box<dyn Val + 'v> = first.clone_as_boxed();
-    for item in rest {
-        // Texts and lists have `+` too; a sum of them would copy what it has at every step.
+    // The items of a list are numbers or durations; the sum of anything else is an error, as it is for 0 and that.
+    let mut total: Box<dyn Val + 'v> = Box::new(CelInt::from(0));
+    for (index, item) in all.iter().enumerate() {
+        let is_summand = matches!(item.get_type().kind(), Kind::UInt | Kind::Double)
+            || item.get_type().name() == "google.protobuf.Duration";
+        if index == 0 && is_summand {
+            total = item.clone_as_boxed();
+            continue;
+        }
         charge_steps(1 + read_cost(total.as_ref()) + read_cost(*item))?;
         let adder = total.as_adder().ok_or_else(|| function_error("sum", "the items cannot be added"))?;
         let sum = adder.add(*item)?.into_owned();

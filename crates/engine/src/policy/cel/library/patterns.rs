@@ -161,11 +161,7 @@ fn find<'b, 'v>(value: &str, pattern: &GoPattern, _: &[CowVal<'b, 'v>]) -> CelRe
 
 /// Implements `findAll`: all matches, or up to a limit. Each match is charged as a search of the remaining
 /// text.
-fn find_all<'b, 'v>(
-    value: &str,
-    pattern: &GoPattern,
-    arguments: &[CowVal<'b, 'v>],
-) -> CelResult<'b, 'v> {
+fn find_all<'b, 'v>(value: &str, pattern: &GoPattern, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, 'v> {
     let limit = if arguments.len() > 2 { *argument::<CelInt>(arguments, 2)?.inner() } else { -1 };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut found: Vec<Box<dyn Val + 'v>> = Vec::new();
