@@ -169,10 +169,11 @@ impl Mutator<'_> {
         }
         let filled = rewrite::rewrite_file(&text, &all);
         if self.arguments.diff {
+            let marked = |text: &str| input.byte_order_mark().to_owned() + text;
             let diff = diff::unified_diff(
                 &sanitize::sanitize_as_line(&name),
-                &text,
-                &filled,
+                &marked(&text),
+                &marked(&filled),
                 HunkHeaderLineCounts::Always,
             );
             return Ok(self.console.write_data_sanitized_for_terminal(&diff)?);

@@ -244,7 +244,7 @@ fn claim_to_fix(name: &str, request: &str) -> String {
     format!(
         "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {{name: '{name}'}}\nspec:\n  devices:\n    \
          requests:\n    - {request}\n    - name: gpu\n      exactly: {{deviceClassName: g, tolerations: [{{key: a/b, \
-         operator: exists}}]}}\n---\n"
+         operator: exists, effect: NoSchedule}}]}}\n---\n"
     )
 }
 
@@ -312,6 +312,9 @@ fn a_patch_fits_its_file_to_the_byte() {
     let expected =
         "--- a b.yaml\t\n+++ a b.yaml\t\n@@ -1,4 +1,4 @@\n \u{feff}kind: ResourceClaim\n-apiVersion";
     assert!(out.starts_with(expected), "{out}");
+    std::fs::write(folder.join("a b.yaml"), text.replace("V1", "v1")).unwrap();
+    let (_, out, _) = run(&folder, &["mutate", "--kubernetes", "1.37", "--diff", "a b.yaml"]);
+    assert!(out.contains("@@\n \u{feff}kind: ResourceClaim\n"), "{out}");
 }
 
 const GUIDE: &str = "---\ntitle: {{< x >}}\n---\n# Guide\n\n```yaml\napiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nspec:\n  \

@@ -25,9 +25,7 @@ use std::path::{Path, PathBuf};
 pub use ignore_files::Excludes;
 pub use name::shown_path;
 pub use path_globs::PathGlobs;
-pub use replace::{
-    create_new_file_in_folder, has_byte_order_mark, replace_if_unchanged, write_atomic_or_in_place,
-};
+pub use replace::{create_new_file_in_folder, replace_if_unchanged, write_atomic_or_in_place};
 use tollgate_document::source::{self, InputError};
 use tollgate_formats::sanitize;
 pub use walk::{FolderWalkResult, KUSTOMIZATIONS, WalkOptions, find_manifests, kustomizations_above};
@@ -50,6 +48,15 @@ impl Input {
         match self {
             Input::Stdin => "<stdin>".to_owned(),
             Input::File(path) => shown_path(path),
+        }
+    }
+
+    /// The byte order mark of UTF-8, which [`read`] removes, if the file starts with it; otherwise empty. A patch
+    /// repeats it, because it is part of the first line.
+    pub fn byte_order_mark(&self) -> &'static str {
+        match self {
+            Input::File(path) if replace::has_byte_order_mark(path) => "\u{feff}",
+            _ => "",
         }
     }
 

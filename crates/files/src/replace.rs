@@ -41,7 +41,7 @@ pub fn replace_if_unchanged(path: &Path, old: &str, new: &str) -> Result<(), Str
 }
 
 /// True if the file starts with the byte order mark of UTF-8; false if it cannot be read.
-pub fn has_byte_order_mark(path: &Path) -> bool {
+pub(super) fn has_byte_order_mark(path: &Path) -> bool {
     let mut start = [0; BYTE_ORDER_MARK.len()];
     File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == BYTE_ORDER_MARK
 }

@@ -93,9 +93,7 @@ impl FixMode {
             }
             (None, _) => FixOutcome::default(),
             (Some(FixedText { text: new, findings }), _) if self.diff => {
-                // The mark is part of the first line, which a patch must repeat.
-                let is_marked = matches!(input, Input::File(path) if files::has_byte_order_mark(path));
-                let marked = |text: &str| format!("{}{text}", if is_marked { "\u{feff}" } else { "" });
+                let marked = |text: &str| input.byte_order_mark().to_owned() + text;
                 let printed =
                     diff::unified_diff(&name, &marked(text), &marked(&new), HunkHeaderLineCounts::AboveOne);
                 FixOutcome { text: Some(new), printed, findings, error: None }
