@@ -74,17 +74,23 @@ impl<'p> Simulation<'_, 'p> {
 
     /// Adds an explanation to the pods that found no devices. Pods with equal requirements share it.
     pub(crate) fn explain_unschedulable_pods(&mut self) {
+        let is_unschedulable = |pod: &PodIndex| {
+            let reason = self.pending.get(pod).and_then(|pending| pending.condition.as_ref());
+            reason.is_some_and(|(reason, _)| reason == "Unschedulable")
+        };
+        let pods: Vec<PodIndex> = self.queue.iter().copied().filter(is_unschedulable).collect();
+        if pods.is_empty() {
+            return;
+        }
+        // They are the same for all pods, and take longer than anything else about a pod.
+        let obstacles = self.device_obstacles().unwrap_or_default();
         let mut known: Vec<(PodIndex, Option<String>)> = Vec::new();
-        for pod in self.queue.clone() {
-            let reason = self.pending.get(&pod).and_then(|pending| pending.condition.as_ref());
-            if reason.is_none_or(|(reason, _)| reason != "Unschedulable") {
-                continue;
-            }
+        for pod in pods {
             let twin = known.iter().find(|(other, _)| self.have_equal_requirements(pod, *other));
             let explanation = if let Some((_, explanation)) = twin {
                 explanation.clone()
             } else {
-                let explanation = self.describe_requested_device_supply(pod);
+                let explanation = self.describe_requested_device_supply(pod, &obstacles);
                 known.push((pod, explanation.clone()));
                 explanation
             };
@@ -94,17 +100,27 @@ impl<'p> Simulation<'_, 'p> {
         }
     }
 
+    /// The obstacles of all devices, in the order of the inventory.
+    fn device_obstacles(&self) -> Option<Vec<Option<DeviceObstacle>>> {
+        let era = self.devices.era;
+        let inventory = &self.plan.eras.devices.get(era.devices)?.inventory;
+        let nodes: Vec<Node<'p>> =
+            self.plan.eras.nodes.get(era.nodes)?.iter().map(|(_, info)| info.node).collect();
+        Some(inventory.obstacles_other_than_holders_and_taints(&self.devices.usage, Some(&nodes)))
+    }
+
     /// Describes the devices of each class that the pod requests; `None` if it requests no devices.
-    fn describe_requested_device_supply(&mut self, pod: PodIndex) -> Option<String> {
+    fn describe_requested_device_supply(
+        &mut self,
+        pod: PodIndex,
+        obstacles: &[Option<DeviceObstacle>],
+    ) -> Option<String> {
         let plan = self.plan;
         let entry = plan.tables.pods.get(pod)?;
         let claims = self.read_pod_claims(pod, entry).ok()?;
         let era = self.devices.era;
         let classes = plan.eras.classes.get(era.classes)?;
         let inventory = &plan.eras.devices.get(era.devices)?.inventory;
-        let nodes = plan.eras.nodes.get(era.nodes)?;
-        let places: Vec<Node<'p>> = nodes.iter().map(|(_, info)| info.node).collect();
-        let obstacles = inventory.obstacles_other_than_holders_and_taints(&self.devices.usage, Some(&places));
         let cycle = SchedulingCycle::start(
             &self.occupancy,
             self.fits.get(era.nodes)?,
