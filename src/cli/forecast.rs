@@ -352,6 +352,9 @@ pub(super) const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::
 /// Middle of a message about a state that lacks something.
 pub(super) const UNKNOWN_OUTCOMES: &str = ", so every outcome is unknown";
 
+/// End of a message about a kind of workloads that could not be read.
+const UNKNOWN_WORKLOADS: &str = ", so the outcome of pods that may belong to such objects is unknown";
+
 /// End of a message about a dump that lacks a kind: how to make a complete one.
 const COMPLETE_HINT: &str = "; create a dump with `tollgate snapshot`, or, if the cluster contains no such objects, add --assume-complete";
 
@@ -365,6 +368,9 @@ pub(super) fn report_omissions(
     console: &mut Console,
 ) -> Vec<String> {
     let kinds = inventory.missing_object_kinds_message(&NEEDED_KINDS).filter(|_| !assume_complete);
+    for (_, message) in &inventory.unread_workload_kinds {
+        console.note(&format!("{message}{UNKNOWN_WORKLOADS}"));
+    }
     let omissions = DumpOmissions { parts: inventory.incomplete_parts(), kinds };
     let note = format!("{UNKNOWN_OUTCOMES}{COMPLETE_HINT}");
     omissions.print_as_note_or_error_and_collect(

@@ -251,3 +251,26 @@ fn what_only_forecasts_need_may_be_missing() {
     let summary = |out: &str| out.lines().next_back().map(str::to_owned);
     assert_eq!(summary(&before), summary(&after), "{err}");
 }
+
+/// If a user may not list Jobs, a forecast is the same for the cluster and for a snapshot of this user.
+#[test]
+fn only_pods_of_unread_workloads_are_unknown() {
+    let (double, folder) = (with_workloads("snapshot-jobs"), files("snapshot-jobs"));
+    double.serves(CLASSES);
+    double.put(CLASSES, json!({"metadata": {"name": "gpu"}, "spec": {}}));
+    double.refuse(&[(JOBS, 403)]);
+    let (code, _, err) = run(&double, &folder, &["snapshot", "-o", "state.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    for limit in [&[][..], &["--max", "unknown=2"], &["--max", "unknown=1"]] {
+        let forecast = [&["forecast", "rule.yaml", "--now", NOW], limit].concat();
+        let (live_code, live, live_err) = run(&double, &folder, &forecast);
+        assert!(live.contains(" 2 unknown"), "{live}{live_err}");
+        assert!(live_err.contains("note: cannot list jobs: "), "{live_err}");
+        let (code, dumped, err) =
+            run(&double, &folder, &[&forecast[..], &["--state", "state.yaml"]].concat());
+        assert_eq!((code, dumped), (live_code, live), "{limit:?}: {err}");
+        let note = "note: state.yaml contains an incomplete JobList, so the outcome of pods that may belong to such \
+            objects is unknown\n";
+        assert!(err.contains(note), "{err}");
+    }
+}

@@ -88,6 +88,9 @@ pub(in crate::cli) struct DumpInventory {
     pub(in crate::cli) listed_kinds: Vec<ObjectKind>,
     /// Messages about truncated lists, each with its kind; a plain `List` has no kind.
     cut_lists: Vec<(Option<ObjectKind>, String)>,
+    /// Kinds of workloads whose list is truncated before its first item, as snapshots record a kind that the user may
+    /// not list, each with a message.
+    pub(in crate::cli) unread_workload_kinds: Vec<(ObjectKind, String)>,
     omissions: Vec<String>,
     /// Releases in the headers of its files.
     releases: Vec<String>,
@@ -144,6 +147,9 @@ impl DumpInventory {
         for cut in list::all_lists(root).into_iter().filter(|list| is_truncated(*list)) {
             let (version, name) = (cut.get("apiVersion").str(), cut.get("kind").str());
             let kind = name.strip_suffix("List").and_then(|kind| ObjectKind::from_type_meta(version, kind));
+            if let Some(kind) = kind.filter(|kind| kind.is_workload() && cut.get("items").is_empty()) {
+                self.unread_workload_kinds.push((kind, incomplete_message(file, cut)));
+            }
             // A plain `List` may contain anything.
             if kind.is_some() || name == "List" {
                 self.cut_lists.push((kind, incomplete_message(file, cut)));
@@ -178,9 +184,13 @@ impl DumpInventory {
         parts
     }
 
-    /// Returns messages about empty files and truncated lists.
+    /// Returns messages about empty files, and about truncated lists except for kinds of workloads that could not be
+    /// read.
     pub(in crate::cli) fn incomplete_parts(&self) -> Vec<String> {
-        self.incomplete_parts_for_kinds(&ObjectKind::ALL)
+        let is_unread =
+            |kind: &ObjectKind| self.unread_workload_kinds.iter().any(|(unread, _)| unread == kind);
+        let kinds: Vec<ObjectKind> = ObjectKind::ALL.into_iter().filter(|kind| !is_unread(kind)).collect();
+        self.incomplete_parts_for_kinds(&kinds)
     }
 
     /// Reads the header of a dump of `tollgate snapshot`: release, cluster and time in comments, and the record

@@ -107,6 +107,7 @@ impl<'t> StateObjects<'t> {
             }
         }
         self.inventory.listed_kinds.iter().for_each(|kind| state.mark_listed(*kind));
+        self.inventory.unread_workload_kinds.iter().for_each(|(kind, _)| state.mark_unread(*kind));
         state
     }
 }
@@ -184,7 +185,8 @@ impl StateObjects<'_> {
                 }
             }
         }
-        OwnedObjects { copies, listed: self.inventory.listed_kinds, unread: Vec::new() }
+        let unread = self.inventory.unread_workload_kinds.into_iter().map(|(kind, _)| kind).collect();
+        OwnedObjects { copies, listed: self.inventory.listed_kinds, unread }
     }
 }
 
