@@ -112,11 +112,9 @@ impl Value {
         matches!(self, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_))
     }
 
-    /// The value without its origin: a time without the offset it was written with, a quantity without the mark that it
-    /// was computed.
-    pub(super) fn with_normalized_time_or_quantity(self) -> Value {
+    /// The value without its origin: a quantity without the mark that it was computed.
+    pub(super) fn with_normalized_quantity(self) -> Value {
         match self {
-            Value::Timestamp(moment) => Value::Timestamp(OffsetTimestamp { offset: 0, ..moment }),
             Value::Quantity(mut quantity) => {
                 quantity.is_computed = false;
                 Value::Quantity(quantity)

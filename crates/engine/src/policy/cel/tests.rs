@@ -89,7 +89,7 @@ fn what_cannot_be_evaluated_says_why() {
         ("has(object.?spec.names.a)", "a list has no fields"),
         ("object.spec.names[0.5] == 'x'", "no matching overload"),
         ("object.spec.names[?'a'].orValue(9) == 9", "want 'int'"),
-        ("['x'][?dyn('a')].orValue(9) == 9", "want 'int'"),
+        ("['x'][?dyn('a')].orValue('y') == 'y'", "want 'int'"),
         ("object.spec.names.?a.orValue(9) == 9", "want 'int'"),
         ("object.?spec.names.a.orValue(9) == 9", "want 'int'"),
         ("object.?spec.names['a'].orValue(9) == 9", "want 'int'"),

@@ -10,11 +10,14 @@ use std::cmp::Ordering;
 use ::cel::common::ast::operators;
 use ::cel::common::functions::Function;
 use ::cel::common::traits::{Adder, Comparer, Subtractor};
-use ::cel::common::types::{CelDouble, CelInt, CelString, DYN_TYPE, Type};
+use ::cel::common::types::{
+    CelBool, CelBytes, CelDouble, CelInt, CelNull, CelString, CelUInt, DYN_TYPE, Kind, Type,
+};
 use ::cel::common::value::{CowVal, StaticVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use super::super::functions::no_such_overload;
+use super::super::functions::{no_such_overload, read_cost};
+use super::strings::REPLACED_FUNCTIONS;
 use super::{CelResult, VALUE_COST, boolean, charge_steps, function_error, integer, string};
 use tollgate_cel::evaluate::{CallError, LibraryValue, PlainValue};
 use tollgate_formats::gotime;
@@ -22,6 +25,8 @@ use tollgate_formats::gotime;
 /// Maximum number of bytes of a quantity, version, time or address, so that comparing two of them costs next to nothing
 /// and error messages stay short.
 const MAX_VALUE_BYTES: usize = 256;
+/// Maximum width and precision that `format` accepts.
+const MAX_FORMAT_WIDTH: u64 = 100_000;
 /// Steps for adding two quantities, which have at most a thousand digits.
 const QUANTITY_SUM_COST: u64 = 128;
 
@@ -138,18 +143,20 @@ const LIBRARY_FUNCTIONS: &[(&str, usize, Function)] = functions! {
     1: "ip" "isIP" "ip.isCanonical" "family" "isUnspecified" "isLoopback";
     1: "isLinkLocalMulticast" "isLinkLocalUnicast" "isGlobalUnicast";
     1: "cidr" "isCIDR" "masked" "prefixLength";
-    1: "timestamp" "duration" "string" "int";
+    1: "timestamp" "duration" "bool" "bytes" "double" "int" "string" "uint";
     1: "getFullYear" "getMonth" "getDate" "getDayOfMonth" "getDayOfWeek" "getDayOfYear";
     1: "getHours" "getMinutes" "getSeconds" "getMilliseconds";
     2: "isGreaterThan" "isLessThan" "compareTo" "add" "sub" "containsIP" "containsCIDR";
     2: "getFullYear" "getMonth" "getDate" "getDayOfMonth" "getDayOfWeek" "getDayOfYear";
     2: "getHours" "getMinutes" "getSeconds" "getMilliseconds";
+    2: "format";
 };
 
 /// Declares each function both as a global function and as a method, for arguments of any type. `tollgate_cel` checks
 /// the form and the types, when the policy is loaded or when the function is called.
 pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     for (name, count, function) in LIBRARY_FUNCTIONS {
+        let name = REPLACED_FUNCTIONS.iter().find(|(old, _)| old == name).map_or(*name, |(_, new)| *new);
         let any = |count: usize| (0..count).map(|_| DYN_TYPE).collect::<Vec<Type>>();
         env.add_overload(name, &format!("{name}.{count}"), any(*count), *function)?;
         let id = format!("member.{name}.{count}");
@@ -183,14 +190,28 @@ pub(super) fn check_time_zone(function: &str, zone: &str) -> Result<(), String> 
     }
 }
 
-fn call_library_function<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -> CelResult<'b, 'v> {
-    charge_steps(if matches!(function, "add" | "sub") { QUANTITY_SUM_COST } else { VALUE_COST })?;
+pub(super) fn call_library_function<'b, 'v>(
+    function: &str,
+    arguments: &[CowVal<'b, 'v>],
+) -> CelResult<'b, 'v> {
+    // The arguments are copied.
+    let copied: u64 = arguments.iter().map(|argument| read_cost(argument.as_ref())).sum();
+    charge_steps(copied + if matches!(function, "add" | "sub") { QUANTITY_SUM_COST } else { VALUE_COST })?;
     let unsupported = || no_such_overload(function, arguments.iter().map(AsRef::as_ref));
     let text = arguments.iter().find_map(|argument| argument.downcast_ref::<CelString<'_>>());
     let text = text.map(CelString::inner);
+    if let Some(format) = text.filter(|_| function == "format") {
+        let widths =
+            format.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<u64>().ok());
+        charge_steps(widths.map(|width| width.min(MAX_FORMAT_WIDTH) / 8).sum())?;
+    }
     if let Some((function, reason)) = text.and_then(|text| length_error(function, text)) {
         let is_question = function.starts_with("is");
         return if is_question { Ok(boolean(false)) } else { Err(function_error(function, reason)) };
+    }
+    // Only for `format` has `rewrite` charged for everything in a list or map.
+    if function != "format" && arguments.iter().any(|argument| argument.as_ref().as_iterable().is_some()) {
+        return Err(unsupported());
     }
     let given: Option<Vec<LibraryValue>> =
         arguments.iter().map(|argument| to_library_value(argument.as_ref())).collect();
@@ -205,24 +226,50 @@ fn call_library_function<'b, 'v>(function: &str, arguments: &[CowVal<'b, 'v>]) -
 }
 
 /// Converts a value of the interpreter for a call of `tollgate_cel`; `None` if no library function takes values of its
-/// type.
+/// type. `rewrite` has charged for everything in it.
 fn to_library_value(value: &(dyn Val + '_)) -> Option<LibraryValue> {
-    if let Some(text) = value.downcast_ref::<CelString<'_>>() {
-        return Some(text.inner().into());
+    if let Some(value) = value.downcast_ref::<KubernetesValue>() {
+        return Some(value.0.clone());
     }
-    if let Some(number) = value.downcast_ref::<CelInt>() {
-        return Some((*number.inner()).into());
+    let Some(mut items) = value.as_iterable().map(|items| items.iter()) else {
+        return to_plain_value(value).map(LibraryValue::from);
+    };
+    let map = value.as_indexer().filter(|_| value.get_type().kind() == Kind::Map);
+    let (mut list, mut entries) = (Vec::new(), Vec::new());
+    while let Some(item) = items.next() {
+        match map {
+            Some(map) => {
+                entries.push((to_library_value(item)?, to_library_value(map.get(item).ok()?.as_ref())?));
+            }
+            None => list.push(to_library_value(item)?),
+        }
     }
-    value.downcast_ref::<KubernetesValue>().map(|value| value.0.clone())
+    if map.is_some() { LibraryValue::map(entries) } else { Some(LibraryValue::list(list)) }
+}
+
+fn to_plain_value<'a>(value: &'a (dyn Val + '_)) -> Option<PlainValue<'a>> {
+    Some(match value.get_type().kind() {
+        Kind::NullType => PlainValue::Null,
+        Kind::Boolean => PlainValue::Bool(*value.downcast_ref::<CelBool>()?.inner()),
+        Kind::Int => PlainValue::Int(*value.downcast_ref::<CelInt>()?.inner()),
+        Kind::UInt => PlainValue::Uint(*value.downcast_ref::<CelUInt>()?.inner()),
+        Kind::Double => PlainValue::Double(*value.downcast_ref::<CelDouble>()?.inner()),
+        Kind::String => PlainValue::Text(value.downcast_ref::<CelString<'_>>()?.inner()),
+        Kind::Bytes => PlainValue::Bytes(value.downcast_ref::<CelBytes<'_>>()?.inner()),
+        _ => return None,
+    })
 }
 
 /// Converts a value that `tollgate_cel` returned to a value of the interpreter.
 fn from_library_value<'b, 'v>(value: LibraryValue) -> CowVal<'b, 'v> {
     match value.plain_value_if_basic_type() {
+        Some(PlainValue::Null) => CowVal::owned(CelNull),
         Some(PlainValue::Bool(value)) => boolean(value),
         Some(PlainValue::Int(value)) => integer(value),
+        Some(PlainValue::Uint(value)) => CowVal::owned(CelUInt::from(value)),
         Some(PlainValue::Double(value)) => CowVal::owned(CelDouble::from(value)),
         Some(PlainValue::Text(text)) => string(text),
+        Some(PlainValue::Bytes(bytes)) => CowVal::owned(CelBytes::from(bytes.to_vec())),
         None => CowVal::owned(KubernetesValue(value)),
     }
 }

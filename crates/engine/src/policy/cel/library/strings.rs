@@ -6,18 +6,27 @@
 
 use ::cel::common::types::{CelInt, CelList, CelString, INT_TYPE, LIST_TYPE, STRING_TYPE};
 use ::cel::common::value::{CowVal, Val};
-use ::cel::{DeclarationError, Env, ExecutionError};
+use ::cel::{DeclarationError, Env};
 
 use super::super::tree::SharedList;
-use super::{CelResult, argument, charge_steps, function_error, integer, string, string_at};
+use super::kubernetes::call_library_function;
+use super::{CelResult, argument, charge_steps, function_error, string, string_at};
 
-/// Functions of the interpreter, and the internal functions that replace them because they charge for their steps.
+/// Functions of the interpreter, and the internal functions that replace them because they charge for their steps, or
+/// return what the server returns.
 pub(in crate::policy::cel) const REPLACED_FUNCTIONS: &[(&str, &str)] = &[
     ("replace", "__replace"),
     ("join", "__join"),
     ("split", "__split"),
     ("indexOf", "__index_of"),
     ("lastIndexOf", "__last_index_of"),
+    ("bool", "__bool"),
+    ("bytes", "__bytes"),
+    ("double", "__double"),
+    ("int", "__int"),
+    ("string", "__string"),
+    ("uint", "__uint"),
+    ("format", "__format"),
 ];
 
 pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
@@ -35,6 +44,14 @@ pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload("__index_of", "string.indexOf.from", STRING_TYPE, limited(), index_of)?;
     env.add_member_overload("__last_index_of", "string.lastIndexOf", STRING_TYPE, word(), last_index_of)?;
     env.add_member_overload("__last_index_of", "string.lastIndexOf.to", STRING_TYPE, limited(), last_index_of)
+}
+
+fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+    call_library_function("indexOf", &arguments)
+}
+
+fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
+    call_library_function("lastIndexOf", &arguments)
 }
 
 /// Implements `replace`: replaces all occurrences, or the first ones up to a limit.
@@ -90,47 +107,4 @@ fn split<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
         rest = after;
     }
     Ok(CowVal::owned(SharedList::from_computed(CelList::from(parts))))
-}
-
-fn character_count(text: &str) -> i64 {
-    i64::try_from(text.chars().count()).unwrap_or(i64::MAX)
-}
-
-/// Returns the third argument of `indexOf` or `lastIndexOf`, as an index of a character and as a byte offset;
-/// `None` if there is none.
-fn char_and_byte_offset_argument(
-    function: &str,
-    arguments: &[CowVal<'_, '_>],
-) -> Result<Option<(i64, usize)>, ExecutionError> {
-    if arguments.len() < 3 {
-        return Ok(None);
-    }
-    let (value, needle) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
-    let index = *argument::<CelInt>(arguments, 2)?.inner();
-    let place = usize::try_from(index).ok().map(|index| value.char_indices().nth(index));
-    match place {
-        Some(Some((byte, _))) => Ok(Some((index, byte))),
-        Some(None) if needle.is_empty() => Ok(Some((character_count(value), value.len()))),
-        _ => Err(function_error(function, format!("index out of range: {index}"))),
-    }
-}
-
-fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    let (value, needle) = (string_at(&arguments, 0)?, string_at(&arguments, 1)?);
-    let (before, from) = char_and_byte_offset_argument("indexOf", &arguments)?.unwrap_or_default();
-    let rest = value.get(from..).unwrap_or_default();
-    let found = rest.find(needle).and_then(|at| rest.get(..at));
-    Ok(integer(found.map_or(-1, |skipped| before + character_count(skipped))))
-}
-
-/// Implements `lastIndexOf`: the last position of the substring at or before the offset.
-fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
-    let (value, needle) = (string_at(&arguments, 0)?, string_at(&arguments, 1)?);
-    let end = char_and_byte_offset_argument("lastIndexOf", &arguments)?
-        .map_or(value.len(), |(_, byte)| byte + needle.len());
-    // A needle that would end within a character does not begin at the offset.
-    let end = (end.min(value.len())..=value.len()).find(|end| value.is_char_boundary(*end));
-    let searched = end.and_then(|end| value.get(..end)).unwrap_or_default();
-    let found = searched.rfind(needle).and_then(|at| searched.get(..at));
-    Ok(integer(found.map_or(-1, character_count)))
 }

@@ -6,7 +6,8 @@ use super::super::tests::compiled;
 use tollgate_document::doc::{self, Value};
 
 const OBJECT: &str = r#"{"numbers":[3,1,2],"sorted":["a","b"],"none":[],"name":"gpu-17.rack-4","at":"2026-03-04T05:06:07.25Z",
-"memory":"40Gi","seconds":90,"address":"10.1.2.3","bad":"?(","digits":"^INC-\\d$","version":"1.4.0-rc.1","mixed":[1,"a"]}"#;
+"memory":"40Gi","seconds":90,"address":"10.1.2.3","bad":"?(","digits":"^INC-\\d$","version":"1.4.0-rc.1","mixed":[1,"a"],
+"nested":[1,"a",null,1.5,true,{"a":1}],"share":1.5}"#;
 
 fn holds(expression: &str) -> Result<bool, String> {
     let program = compiled(expression).map_err(|refused| format!("refused: {refused}"))?;
@@ -59,7 +60,7 @@ fn the_library_answers() {
         "duration('1h30m').getHours() == 1 && duration('1h30m').getMinutes() == 90 && duration('1.5s').getMilliseconds() == 1500",
         "duration('-1.5h') < duration('0') && duration('1us') > duration('999ns') && duration('+1m') == duration('60s')",
         "duration(string(object.seconds) + 's') > duration('1m')",
-        "string(timestamp('2026-01-01T02:00:00.5+02:00')) == '2026-01-01T00:00:00.5Z' && string(duration('90m')) == '5400s'",
+        "string(timestamp('2026-01-01T02:00:00.100+02:00')) == '2026-01-01T02:00:00.1+02:00' && string(duration('90m')) == '5400s'",
         "string(duration('-1.5s')) == '-1.5s' && string(duration('-500ms')) == '-0.5s' && int(timestamp('1970-01-01T00:01:00Z')) == 60",
         // Addresses.
         "ip(object.address).family() == 4 && isIP('::1') && !isIP('1.2.3') && !isIP('01.2.3.4') && !isIP('::ffff:1.2.3.4')",
@@ -79,6 +80,15 @@ fn the_library_answers() {
         "semver('1.0.0+a') == semver('1.0.0+b') && isSemver('1.0.0-rc.1') && !isSemver('v1.0.0')",
         // Texts.
         "'%s of %d, %.2f, %s'.format(['3', 4, 0.5, object.numbers]) == '3 of 4, 0.50, [3, 1, 2]'",
+        "'%s'.format([object.nested]) == '[1, \"a\", null, 1.500000, true, {\"a\":1}]' && '%d%%'.format([7u]) == '7%'",
+        "'%e'.format([1.5]) == '1.500000\u{202f}×\u{202f}10⁰⁰' && '%f'.format([1.0 / 0.0]) == '∞' && '%s'.format([1e30]) == '1e+30'",
+        "'%s %s'.format([timestamp(0), duration('90s')]) == '1970-01-01T00:00:00Z 90s' && '%x'.format([b'az']) == '617a'",
+        "'%s'.format([{1: 'a', true: b'b'}]) == '{1:\"a\", true:b\"b\"}'",
+        // Conversions.
+        "string(0.000001) == '1e-06' && string(1e21) == '1e+21' && string(123456789.0) == '1.23456789e+08'",
+        "string(double('inf')) == '+Inf' && double('0x1p4') == 16.0 && bool('T') && string(object.seconds) == '90'",
+        "string(b'a') == 'a' && bytes('a') == b'a' && int(1.9) == 1 && uint('7') == 7u && int('-3') == -3 && string(7u) == '7'",
+        "'hello'.lastIndexOf('l', 99) == -1 && 'abc'.indexOf('c', 9223372036854775807) == -1 && 'é-é'.lastIndexOf('é') == 2",
         "strings.quote('a\"b') == '\"a\\\\\"b\"'",
     ];
     for expression in table {
@@ -124,6 +134,10 @@ fn what_it_refuses_is_told() {
             "refused: found no matching overload for '_+_' applied to '(timestamp, int)'",
         ),
         ("timestamp(0) < duration('1s')", "no matching overload"),
+        ("'%d'.format([object.share]) == ''", "decimal clause can only be used on integers"),
+        ("'%s'.format([quantity('1')]) == ''", "was given kubernetes.Quantity"),
+        ("string(object.numbers) == ''", "no matching overload"),
+        ("int(object.name) == 1", "type conversion error from 'string' to 'int'"),
         ("quantity('1.5').asInteger() == 1", "cannot convert value to integer"),
         ("quantity('1e30').asInteger() == 1", "cannot convert value to integer"),
     ];
