@@ -8,7 +8,7 @@ use crate::outcome::{PodOrigin, WorkloadName};
 use crate::plan::{
     ClusterChange, EvictionOfInitialPod, Plan, PodOrClaimChange, ReportedPod, Stage, object_kind,
 };
-use crate::replacement::{is_node_not_ready, unknowns_of_replacement};
+use crate::replacement::{is_node_not_ready, source_of_replacement, unknowns_of_replacement};
 use crate::state::{ObjectKind, State, StoredObject, dra_version_of};
 use crate::stateful_sets::set_and_ordinal;
 use crate::tables::{PodIndex, RecreatingController, ReplacedAndNewPredecessor};
@@ -391,7 +391,7 @@ impl<'d> PlanBuilder<'d> {
         let replacement = (controller != RecreatingController::None).then(|| {
             let source = PodSource {
                 controller_selector: JobTable::spreading_selector(&self.state, object),
-                ..PodSource::for_replacement_of_pod(object.value)
+                ..source_of_replacement(&self.state, object)
             };
             let certain = JobTable::replacement_keeps_name(object).then(|| object.name().to_owned());
             let made = format!("{}gen", object.value.get("metadata").get("generateName").str());

@@ -1,9 +1,11 @@
 //! What is not known of a replacement: when its controller creates it, and from which template.
 //!
-//! A replacement is simulated as a copy of the evicted pod. That is wrong if the controller has another template by now.
+//! A replacement is simulated as a copy of the evicted pod, or from the new template of its StatefulSet. If a controller
+//! has another template by now, the outcome is unknown, but other pods can depend on what the replacement takes.
 //!
 //! Each reason is a phrase for the user, as in "the outcome is not known: …".
 
+use crate::nodes::PodSource;
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::workload::{controller_reference, controllers_of};
 use tollgate_document::doc::Value;
@@ -37,6 +39,25 @@ fn unread_owner<'d>(state: &State<'d>, pod: StoredObject<'d>) -> Option<String> 
     let known = ObjectKind::from_type_meta(reference.get("apiVersion").str(), kind)?;
     let is_unread = state.is_unread(known) && GROUPING_KINDS.contains(&known);
     is_unread.then(|| format!("{kind} {name} could not be read"))
+}
+
+/// What the replacement of a pod is read from: the pod, or the template of its StatefulSet if that is a new one.
+pub(crate) fn source_of_replacement<'d>(state: &State<'d>, pod: StoredObject<'d>) -> PodSource<'d> {
+    let set = controllers_of(state, pod)
+        .next()
+        .filter(|(kind, owner)| *kind == ObjectKind::StatefulSet && uses_update_revision(*owner, pod));
+    let template = set.map(|(_, set)| set.value.get("spec").get("template")).filter(|new| new.exists());
+    match template {
+        Some(template) => {
+            let (spec, class) = (pod.value.get("spec"), "priorityClassName");
+            let has_same_class = spec.get(class).str() == template.get("spec").get(class).str();
+            PodSource {
+                priority: spec.get("priority").int().filter(|_| has_same_class),
+                ..PodSource::from_template(pod.namespace(), template)
+            }
+        }
+        None => PodSource::for_replacement_of_pod(pod.value),
+    }
 }
 
 /// Why the template of the replacement differs from that of the pod.

@@ -24,6 +24,8 @@ pub struct PodSource<'d> {
     /// `spec.selector` of the ReplicaSet, ReplicationController or StatefulSet that controls the pod. The
     /// scheduler spreads its pods over nodes and zones, unless the pod has its own constraints.
     pub controller_selector: Option<Value<'d>>,
+    /// Priority of a pod whose spec does not have it, because it is read from a template.
+    pub priority: Option<i64>,
     /// True if the pod does not exist yet, so that the node name and deletion in the source are ignored.
     pub is_new: bool,
 }
@@ -38,6 +40,7 @@ impl<'d> PodSource<'d> {
             spec: pod.get("spec"),
             status: pod.get("status"),
             controller_selector: None,
+            priority: None,
             is_new: false,
         }
     }
@@ -55,6 +58,7 @@ impl<'d> PodSource<'d> {
             spec: template.get("spec"),
             status: Value::absent(),
             controller_selector: None,
+            priority: None,
             is_new: false,
         }
     }
@@ -138,7 +142,7 @@ impl<'d> PodNeeds<'d> {
             images,
             spread: own_or_default_spread_constraints(catalog, source, &labels),
             has_default_spread: spec.get("topologySpreadConstraints").is_empty(),
-            priority: priority_if_known(spec),
+            priority: source.priority.or_else(|| priority_if_known(spec)),
             preempts: spec.get("preemptionPolicy").str() != "Never",
             scheduling_gates: spec
                 .get("schedulingGates")

@@ -1,7 +1,7 @@
 //! Devices and requests with features that are not modelled: the outcome of the pods that use them is unknown, and
 //! that of all others is not.
 
-use crate::{forecast, forecast_with_gates};
+use crate::{controllers, forecast, forecast_with_gates};
 use tollgate_forecast::{Forecast, PodOutcome};
 
 /// One node with these devices, the class `gpu` for devices of the model `a`, and the class `any`.
@@ -151,6 +151,26 @@ fn pods_that_compete_with_unknown_pods() {
             assert_eq!(is_said, expected == PodOutcome::Sometimes, "{explanation:?}");
         }
     }
+}
+
+/// A StatefulSet creates a pod with two devices from its new template, so that none is left for another pod.
+#[test]
+fn pods_that_compete_with_a_new_template() {
+    let template = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaimTemplate","metadata":{"name":"two","namespace":"app"},"spec":{"spec":{"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"gpu","count":2}}]}}}}"#;
+    let set = r#"{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"db","namespace":"app","uid":"u-db"},"spec":{"template":{"spec":{"containers":[{"name":"c"}],"resourceClaims":[{"name":"c0","resourceClaimTemplateName":"two"}]}}},"status":{"updateRevision":"new"}}"#;
+    let old = controllers::bound_pod("db-0", "n0", "d0", ("apps/v1", "StatefulSet", "db"))
+        .replace(
+            r#""uid":"u-db-0","owner"#,
+            r#""uid":"u-db-0","labels":{"controller-revision-hash":"old"},"owner"#,
+        )
+        .replace(r#""spec":{"nodeName""#, r#""spec":{"priority":9,"nodeName""#);
+    let other = controllers::bound_pod("web", "n0", "d1", ("apps/v1", "ReplicaSet", "web-1"));
+    // The pods end at once, so that both replacements are created together.
+    let pods = (old + &other).replace(r#""nodeName""#, r#""terminationGracePeriodSeconds":0,"nodeName""#);
+    let state = format!("{}{pods}{template}\n{set}", controllers::cluster(2, 2));
+    let found = forecast(&state, controllers::DRAIN_N0, 64);
+    let outcomes: Vec<_> = found.pods.iter().map(|pod| (pod.replaces.as_deref(), pod.outcome)).collect();
+    assert_eq!(outcomes, [(Some("db-0"), PodOutcome::Unknown), (Some("web"), PodOutcome::Sometimes)]);
 }
 
 /// A pod that can preempt others takes room from those that come after it, and from its victims.
