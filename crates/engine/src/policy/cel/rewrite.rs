@@ -204,7 +204,7 @@ impl Rewriter {
             call.target = Some(Box::new(call.args.remove(0)));
         }
         let literal = LITERAL_PATTERN_FUNCTIONS.iter().find(|(name, _)| *name == call.func_name);
-        let literal = literal.filter(|_| self.replace_literal_pattern(call.args.first_mut()));
+        let literal = literal.filter(|_| self.replace_literal_pattern(&mut call.args));
         let mut names = literal.into_iter().chain(COMPUTED_PATTERN_FUNCTIONS).chain(REPLACED_FUNCTIONS);
         let renamed = names.find(|(name, _)| *name == call.func_name).map(|(_, replacement)| *replacement);
         let charging = REPLACED_OPERATORS.iter().find(|(operator, _, _)| *operator == call.func_name);
@@ -221,8 +221,8 @@ impl Rewriter {
     }
 
     /// Compiles the pattern that a function is called with and replaces it by its index; false if it is no literal.
-    fn replace_literal_pattern(&mut self, pattern: Option<&mut IdedExpr>) -> bool {
-        let Some(IdedExpr { expr: Expr::Literal(literal), .. }) = pattern else { return false };
+    fn replace_literal_pattern(&mut self, arguments: &mut [IdedExpr]) -> bool {
+        let Some(IdedExpr { expr: Expr::Literal(literal), .. }) = arguments.first_mut() else { return false };
         let LiteralValue::String(text) = &*literal else { return false };
         match self.patterns.add(text.inner()) {
             Ok(index) => *literal = LiteralValue::Int(i64::try_from(index).unwrap_or(i64::MAX).into()),

@@ -4,6 +4,7 @@
 use super::super::functions::REPLACED_OPERATORS;
 use super::super::{Variables, meter};
 use super::compiled;
+use crate::rules::FindingLevel;
 use tollgate_document::doc::{self, Value};
 
 /// How the cost of a call grows with the size of its lists, maps and strings.
@@ -201,7 +202,7 @@ fn cost(expression: &str, n: usize, calls: usize) -> Cost {
     let evaluate = || {
         let variables = Variables::new(new.root(), old.root(), Value::absent(), Value::absent());
         assert_eq!(program.evaluate_bool(&variables), Ok(true), "{expression}, {n}");
-        meter::MAX_REQUEST_STEPS - variables.steps_left.get()
+        meter::MAX_REQUEST_STEPS - *variables.steps_left.get().of_mut(FindingLevel::Deny)
     };
     // Patterns are compiled the first time.
     evaluate();
@@ -301,7 +302,7 @@ fn doubling_is_charged() {
             let absent = Value::absent();
             let variables = Variables::new(document.root(), absent, absent, absent);
             let counted = allocation_counter::measure(|| drop(program.evaluate_bool(&variables)));
-            let steps = meter::MAX_REQUEST_STEPS - variables.steps_left.get();
+            let steps = meter::MAX_REQUEST_STEPS - *variables.steps_left.get().of_mut(FindingLevel::Deny);
             assert!(counted.bytes_max <= 20 * steps + (64 << 10), "{start}{step}: {counted:?} {steps}");
         }
     }
