@@ -94,8 +94,8 @@ fn what_cannot_be_evaluated_says_why() {
         ("object.?spec.names.a.orValue(9) == 9", "want 'int'"),
         ("object.?spec.names['a'].orValue(9) == 9", "want 'int'"),
         ("[optional.of(object.spec.names)].all(o, o.a.orValue(9) == 9)", "want 'int'"),
-        ("object.metadata.labels[?object.spec.names].orValue(9) == 9", "no such overload"),
-        ("object.metadata.name.a == 'x' || object.spec.?count.a == 'x'", "no such"),
+        ("object.metadata.labels[?object.spec.names].orValue(9) == 9", "no matching overload"),
+        ("object.metadata.name.a == 'x' || object.spec.?count.a == 'x'", "no matching overload"),
         ("object.spec.names.sum() == 'xy'", "no such overload"),
         // These are refused when the policy is loaded, so that they do not deny every request.
         ("object.metadata.labels.all(k, v, v == 'b')", "`all` with two variables is not supported"),
