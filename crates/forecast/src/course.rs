@@ -81,7 +81,7 @@ pub(crate) struct Simulation<'a, 'p> {
     /// The order of evictions, where it matters to StatefulSets.
     pub(crate) rounds: EvictionRoundByReplacement,
     /// Whether the pods whose outcome is not known are scheduled in this run.
-    unknown_pods: UnknownPods,
+    unknown_pods: ScheduledUnknownPods,
     /// True if slices of one pool that contradict each other are used in reverse order.
     reverses_slices: bool,
 }
@@ -89,19 +89,19 @@ pub(crate) struct Simulation<'a, 'p> {
 /// Which of the pods whose outcome is not known are scheduled in a simulated run, as far as they can be. A pod that
 /// competes with them then has an outcome that is not certain, unless it is the same with and without them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum UnknownPods {
-    AllScheduled,
-    NoneScheduled,
+enum ScheduledUnknownPods {
+    All,
+    None,
     /// Each of them at random.
-    SomeScheduled,
+    Random,
 }
 
-impl UnknownPods {
-    fn in_course(course: u32) -> UnknownPods {
+impl ScheduledUnknownPods {
+    fn in_course(course: u32) -> ScheduledUnknownPods {
         match course % 4 {
-            0 => UnknownPods::AllScheduled,
-            1 => UnknownPods::NoneScheduled,
-            _ => UnknownPods::SomeScheduled,
+            0 => ScheduledUnknownPods::All,
+            1 => ScheduledUnknownPods::None,
+            _ => ScheduledUnknownPods::Random,
         }
     }
 }
@@ -154,7 +154,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
             evicted: Vec::new(),
             evictions: BTreeMap::new(),
             rounds,
-            unknown_pods: UnknownPods::in_course(course),
+            unknown_pods: ScheduledUnknownPods::in_course(course),
             reverses_slices,
         };
         for tracked in plan.tracked.iter().filter(|tracked| !tracked.not_modelled.is_empty()) {
@@ -181,9 +181,9 @@ impl<'a, 'p> Simulation<'a, 'p> {
     /// Decides whether a pod whose outcome is not known is scheduled in this run.
     pub(crate) fn schedules_next_unknown_pod(&mut self) -> bool {
         match self.unknown_pods {
-            UnknownPods::AllScheduled => true,
-            UnknownPods::NoneScheduled => false,
-            UnknownPods::SomeScheduled => self.random.number_below(2) == 0,
+            ScheduledUnknownPods::All => true,
+            ScheduledUnknownPods::None => false,
+            ScheduledUnknownPods::Random => self.random.number_below(2) == 0,
         }
     }
 

@@ -20,7 +20,6 @@ type Action = Box<dyn FnOnce(&mut Simulator)>;
 /// An answer that a test gives instead of the simulator's.
 type Override = Box<dyn FnMut(&mut Simulator, &DrainApiRequest) -> Option<Result<ServerResponse, ApiError>>>;
 
-#[expect(clippy::struct_excessive_bools, reason = "each is something that can go wrong")]
 pub(super) struct Simulator {
     pub(super) now: Timestamp,
     pub(super) objects: ObjectStore,
