@@ -135,7 +135,7 @@ impl StdioTransport {
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
-        let refuse = |error: &ErrorData| Some(Err(error_response(error, id_of_message(&line))));
+        let refuse = |error: &ErrorData| Some(Err(error_response(error, id_of_message(&line).as_ref())));
         let message = match parse_message(&line) {
             Ok(message) => message,
             Err(why) if why.is_data() => {
@@ -192,7 +192,7 @@ pub(super) fn id_of_message(line: &[u8]) -> Option<Json> {
     if is_id { RawValue::from_string(json).ok() } else { None }
 }
 
-fn error_response(error: &ErrorData, id: Option<Json>) -> Json {
+fn error_response(error: &ErrorData, id: Option<&Json>) -> Json {
     let has_id = id.is_some();
     record! { "jsonrpc": "2.0", "id" if has_id: id, "error": error }
 }
