@@ -59,6 +59,9 @@ pub(crate) struct ParsedPattern {
     pub(crate) translated: String,
     /// The number of instructions of Go's program.
     pub(crate) size: u64,
+    /// The number of classes in brackets that ignore case and can contain many letters. To compile one, the `regex`
+    /// crate looks up the other forms of each of its letters.
+    pub(crate) large_folded_classes: u64,
 }
 
 /// Parses a pattern, and translates it for the `regex` crate.
@@ -69,6 +72,7 @@ pub(crate) fn parse_pattern(pattern: &str) -> Result<ParsedPattern, PatternError
         group: Group::default(),
         outer: Vec::new(),
         folds: false,
+        large_folded_classes: 0,
         translated: String::with_capacity(pattern.len() + 16),
     };
     let mut last_repeat = None;
@@ -88,7 +92,11 @@ pub(crate) fn parse_pattern(pattern: &str) -> Result<ParsedPattern, PatternError
     if !parser.outer.is_empty() {
         return pattern_error("missing closing )", pattern);
     }
-    Ok(ParsedPattern { translated: parser.translated, size: whole.size })
+    Ok(ParsedPattern {
+        translated: parser.translated,
+        size: whole.size,
+        large_folded_classes: parser.large_folded_classes,
+    })
 }
 
 /// Reads a pattern in Go's syntax from left to right, checks it, and translates it for the `regex` crate.
@@ -100,6 +108,7 @@ struct Parser<'p> {
     outer: Vec<(Group, bool)>,
     /// True if letters match in either case (flag `i`).
     folds: bool,
+    large_folded_classes: u64,
     /// The pattern translated for the `regex` crate.
     translated: String,
 }
@@ -128,6 +137,8 @@ impl<'p> Parser<'p> {
             }
             Some('[') => {
                 self.rest = class::read_bracketed(before, &mut self.translated)?;
+                let is_large = self.folds && class::can_be_large(part_before(before, self.rest));
+                self.large_folded_classes += u64::from(is_large);
                 self.push_checking_limits(NodeSize::class())?;
             }
             Some(operator @ ('*' | '+' | '?')) => {
@@ -288,7 +299,10 @@ impl<'p> Parser<'p> {
             Some(b'A' | b'b' | b'B' | b'z') => {
                 self.skip(2);
                 let anchor = part_before(start, self.rest);
-                self.translated.push_str(if anchor == "\\b" { "(?-u:\\b)" } else { anchor });
+                // Words are those of ASCII.
+                let is_word_boundary = anchor.eq_ignore_ascii_case("\\b");
+                let (open, close) = if is_word_boundary { ("(?-u:", ")") } else { ("", "") };
+                self.translated.extend([open, anchor, close]);
                 self.push_checking_limits(NodeSize::empty_match())
             }
             Some(b'C') => pattern_error("invalid escape sequence", "\\C"),
@@ -303,10 +317,7 @@ impl<'p> Parser<'p> {
             _ => {
                 let node = if let Some(rest) = class::skip_escaped_class(start)? {
                     self.rest = rest;
-                    let class = class::translated_class(part_before(start, rest));
-                    // Neither `\w` nor its like gets more letters by ignoring case; `\pL` does.
-                    let (open, close) = if class.starts_with('[') { ("(?-i:", ")") } else { ("", "") };
-                    self.translated.extend([open, &class, close]);
+                    self.translated.push_str(&class::translated_class(part_before(start, rest)));
                     NodeSize::class()
                 } else {
                     let (code, rest) = class::read_escaped_character(start)?;

@@ -98,6 +98,12 @@ fn skip_posix_class(text: &str) -> Result<Option<&str>, PatternError> {
     if is_known { Ok(Some(rest)) } else { pattern_error(INVALID_RANGE, part_before(text, rest)) }
 }
 
+/// False if a class in brackets contains only letters of ASCII, for sure.
+pub(super) fn can_be_large(bracketed: &str) -> bool {
+    let is_large = |escaped: &str| escaped.starts_with(|c: char| "xpPDSW01234567".contains(c));
+    !bracketed.is_ascii() || bracketed.contains("[:^") || bracketed.split('\\').skip(1).any(is_large)
+}
+
 /// Checks an escape that is a class, such as `\d` or `\pL`, at the start of a text, and returns what follows it; `None`
 /// if there is none.
 pub(super) fn skip_escaped_class(text: &str) -> Result<Option<&str>, PatternError> {

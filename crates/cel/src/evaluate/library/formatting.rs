@@ -285,7 +285,7 @@ fn unsigned_scientific_with_superscripts(value: f64) -> String {
     let mut text = String::from(digit(0));
     text.push('.');
     text.extend((1..7).map(digit));
-    text.push_str("\u{202f}×\u{202f}10");
+    text.push_str("×10");
     let exponent = point - 1;
     if exponent < 0 {
         text.push('⁻');

@@ -37,6 +37,12 @@ impl fmt::Display for GoPatternError {
 }
 
 impl GoPattern {
+    /// The number of large classes in a pattern that ignore case, such as `(?i)[α-ω]`: compiling one can take some
+    /// milliseconds. 0 if the pattern is invalid.
+    pub fn large_folded_classes(pattern: &str) -> u64 {
+        syntax::parse_pattern(pattern).map_or(0, |parsed| parsed.large_folded_classes)
+    }
+
     /// Compiles a pattern. Its program can take `max_bytes` of memory, and what a search remembers for the next search
     /// `max_cache_bytes`.
     pub fn compile(
@@ -149,6 +155,13 @@ mod tests {
             (r"(?i)^(?-i:a)B$", "ab", true),
             (r"^(?P<n>a)(?P<n>b)$", "ab", true),
             (r"^[a-z&&[^b]]+$", "b]", true),
+            (r"^\B", "é", true),
+            (r"a\Bé", "aé", false),
+            (r"é\Bé", "éé", true),
+            (r"a\Bb", "ab", true),
+            (r"(?i)^\w$", "ſ", true),
+            (r"(?i)^\W$", "ſ", false),
+            (r"(?i)^[^\w]$", "ſ", false),
         ] {
             let compiled =
                 compile_go_pattern(pattern).unwrap_or_else(|problem| panic!("{pattern}: {problem}"));

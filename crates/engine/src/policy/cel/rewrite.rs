@@ -190,7 +190,8 @@ impl Rewriter {
         let is_qualified = call
             .target
             .as_ref()
-            .is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "optional"));
+            .is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "optional"))
+            && !self.scope.iter().any(|variable| variable == "optional");
         if let Some(target) = call.target.take() {
             let target = self.rewrite(*target);
             call.target = Some(Box::new(if is_qualified {

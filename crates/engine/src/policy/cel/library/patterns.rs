@@ -23,6 +23,10 @@ const MAX_CACHED_COMPUTED_PATTERNS: usize = 16;
 const MAX_COMPUTED_BYTES: usize = 1 << 20;
 /// Maximum size of all compiled literal patterns of an expression in bytes.
 const MAX_LITERAL_BYTES: usize = 4 << 20;
+/// Maximum length of a computed pattern in bytes.
+const MAX_COMPUTED_LENGTH: usize = 4096;
+/// Maximum number of large classes that ignore case in all literal patterns of an expression.
+const MAX_LITERAL_FOLDED_CLASSES: u64 = 16;
 /// Instructions of a program that are executed for one character in one step, at worst.
 const INSTRUCTIONS_PER_STEP: u64 = 10;
 /// Steps that a computed pattern takes from the budget of an evaluation, because compiling it takes four milliseconds
@@ -30,6 +34,8 @@ const INSTRUCTIONS_PER_STEP: u64 = 10;
 const COMPILE_COST: u64 = 20_000;
 /// Steps for each Unicode class in a computed pattern, for the letters that it gets by ignoring case.
 const UNICODE_CLASS_COST: u64 = 1_000;
+/// Steps for each large class that ignores case in a computed pattern.
+const FOLDED_CLASS_COST: u64 = 25_000;
 
 /// Functions that take a pattern, each with the internal function that `rewrite` calls instead if the pattern is a
 /// literal.
@@ -49,17 +55,24 @@ thread_local! {
 pub(in crate::policy::cel) struct LiteralPatterns {
     pub(in crate::policy::cel) compiled: Vec<GoPattern>,
     bytes: usize,
+    folded_classes: u64,
 }
 
 impl LiteralPatterns {
     /// Compiles a pattern and returns its index. The error says why it is not allowed.
     pub(in crate::policy::cel) fn add(&mut self, pattern: &str) -> Result<usize, String> {
+        self.folded_classes += GoPattern::large_folded_classes(pattern);
+        if self.folded_classes > MAX_LITERAL_FOLDED_CLASSES {
+            return Err(format!(
+                "regular expressions have more than {MAX_LITERAL_FOLDED_CLASSES} classes beyond ASCII that ignore case, with {pattern:?}"
+            ));
+        }
         let left = MAX_LITERAL_BYTES.saturating_sub(self.bytes);
-        // The engine does not tell the size of a program, so the first power of two that suffices counts.
-        let mut bytes = 1 << 12;
+        // The engine does not tell the size of a program, so the first of these sizes that suffices counts.
+        let mut bytes = 1 << 14;
         let compiled = loop {
             match GoPattern::compile(pattern, bytes.min(left), 0) {
-                Err(GoPatternError::TooLarge) if bytes < left => bytes *= 2,
+                Err(GoPatternError::TooLarge) if bytes < left => bytes *= 8,
                 compiled => break compiled,
             }
         };
@@ -99,8 +112,13 @@ fn call_with_literal<'b, 'v>(arguments: &[CowVal<'b, 'v>], call: PatternCall) ->
 /// Calls a function with a pattern that the expression computed, after charging for compiling it.
 fn call_with_computed<'b, 'v>(arguments: &[CowVal<'b, 'v>], call: PatternCall) -> CelResult<'b, 'v> {
     let (value, pattern) = (string_at(arguments, 0)?, string_at(arguments, 1)?);
+    if pattern.len() > MAX_COMPUTED_LENGTH {
+        let reason = format!("a pattern that is not a literal is longer than {MAX_COMPUTED_LENGTH} bytes");
+        return Err(function_error("matches", reason));
+    }
     let classes = pattern.to_ascii_lowercase().matches("\\p").count() as u64;
-    charge_steps(COMPILE_COST + UNICODE_CLASS_COST * classes)?;
+    let folded = GoPattern::large_folded_classes(pattern);
+    charge_steps(COMPILE_COST + UNICODE_CLASS_COST * classes + FOLDED_CLASS_COST * folded)?;
     COMPUTED_PATTERNS.with_borrow_mut(|patterns| {
         if !patterns.contains_key(pattern) {
             if patterns.len() >= MAX_CACHED_COMPUTED_PATTERNS {
