@@ -8,8 +8,27 @@ mod extensions;
 mod kubernetes;
 mod standard;
 
+use std::sync::LazyLock;
+
 use super::outcome::CelEnv;
 use super::overload::Overload;
+use super::types::Type;
+
+/// Every overload, in declaration order.
+static OVERLOADS: LazyLock<Vec<Overload>> =
+    LazyLock::new(|| [standard::overloads(), extensions::overloads(), kubernetes::overloads()].concat());
+
+/// The types whose values can be sorted.
+const ORDERED_TYPES: [Type; 8] = [
+    Type::Int,
+    Type::Uint,
+    Type::Double,
+    Type::Bool,
+    Type::Duration,
+    Type::Timestamp,
+    Type::String,
+    Type::Bytes,
+];
 
 /// The names of the functions and operators that the environment declares, once for each overload.
 pub fn function_names_per_overload(env: CelEnv) -> impl Iterator<Item = &'static str> {
@@ -24,10 +43,5 @@ pub(super) fn overloads(name: &str, env: CelEnv) -> impl Iterator<Item = &'stati
 }
 
 fn declared_overloads(env: CelEnv) -> impl Iterator<Item = &'static Overload> {
-    [standard::OVERLOADS, extensions::OVERLOADS, kubernetes::OVERLOADS]
-        .into_iter()
-        .flatten()
-        .copied()
-        .flatten()
-        .filter(move |overload| overload.is_declared(env))
+    OVERLOADS.iter().filter(move |overload| overload.is_declared(env))
 }

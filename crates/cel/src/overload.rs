@@ -1,34 +1,16 @@
 //! How a function is declared: name, call style, parameter types, result type, and which
 //! environments have it. The declarations themselves are in `functions`.
 //!
-//! Declarations are constants, so parameter types are written as a small static language and turned
-//! into checker types, with fresh parameters, at each use.
+//! Type parameters are written as [`A`] and [`B`]; each use of a function gets fresh ones.
 
 use super::outcome::{CelEnv, VariableScope};
 use super::types::Type;
 use super::unify::Unifier;
 
-/// The type of a parameter or result in the declaration of a function, such as `List(&A)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DeclaredType {
-    Dyn,
-    Bool,
-    Int,
-    Uint,
-    Double,
-    Str,
-    Bytes,
-    Duration,
-    Timestamp,
-    Named(&'static str),
-    List(&'static DeclaredType),
-    Map(&'static DeclaredType, &'static DeclaredType),
-    Opt(&'static DeclaredType),
-    Meta(&'static DeclaredType),
-    /// The first type parameter of the declaration.
-    A,
-    B,
-}
+/// The first type parameter of a declaration.
+pub(super) const A: Type = Type::Param(0);
+/// The second type parameter of a declaration.
+pub(super) const B: Type = Type::Param(1);
 
 /// The call syntax of a function: as a method, or as a function or operator without a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,36 +35,29 @@ pub(super) enum RequiredLibrary {
 }
 
 /// One overload of a function.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Overload {
     pub(super) name: &'static str,
     pub(super) style: CallStyle,
-    pub(super) params: &'static [DeclaredType],
-    pub(super) result: DeclaredType,
+    pub(super) params: Vec<Type>,
+    pub(super) result: Type,
     since: RequiredLibrary,
 }
 
 /// A function called as `name(…)`.
-pub(super) const fn global(
-    name: &'static str,
-    params: &'static [DeclaredType],
-    result: DeclaredType,
-) -> Overload {
-    Overload { name, style: CallStyle::Global, params, result, since: RequiredLibrary::Always }
+pub(super) fn global(name: &'static str, params: impl Into<Vec<Type>>, result: Type) -> Overload {
+    let (style, since) = (CallStyle::Global, RequiredLibrary::Always);
+    Overload { name, style, params: params.into(), result, since }
 }
 
 /// A function called as `x.name(…)`; `x` is the first parameter.
-pub(super) const fn member(
-    name: &'static str,
-    params: &'static [DeclaredType],
-    result: DeclaredType,
-) -> Overload {
-    Overload { name, style: CallStyle::Member, params, result, since: RequiredLibrary::Always }
+pub(super) fn member(name: &'static str, params: impl Into<Vec<Type>>, result: Type) -> Overload {
+    Overload { style: CallStyle::Member, ..global(name, params, result) }
 }
 
 impl Overload {
     /// Restricts the overload to environments with this library or option.
-    pub(super) const fn requiring(self, since: RequiredLibrary) -> Overload {
+    pub(super) fn requiring(self, since: RequiredLibrary) -> Overload {
         Overload { since, ..self }
     }
 
@@ -108,38 +83,27 @@ impl Overload {
     /// The types of the parameters and of the result, with fresh type parameters.
     pub(super) fn instantiate(&self, unifier: &mut Unifier) -> (Vec<Type>, Type) {
         let mut own = [None, None];
-        let params = self.params.iter().map(|param| param.checker_type(unifier, &mut own)).collect();
-        let result = self.result.checker_type(unifier, &mut own);
-        (params, result)
+        let params =
+            self.params.iter().map(|param| with_fresh_parameters(param, unifier, &mut own)).collect();
+        (params, with_fresh_parameters(&self.result, unifier, &mut own))
     }
 }
 
-impl DeclaredType {
-    /// The checker's type; `own` are the fresh type parameters of this use.
-    fn checker_type(&self, unifier: &mut Unifier, own: &mut [Option<Type>; 2]) -> Type {
-        match self {
-            DeclaredType::Dyn => Type::Dyn,
-            DeclaredType::Bool => Type::Bool,
-            DeclaredType::Int => Type::Int,
-            DeclaredType::Uint => Type::Uint,
-            DeclaredType::Double => Type::Double,
-            DeclaredType::Str => Type::String,
-            DeclaredType::Bytes => Type::Bytes,
-            DeclaredType::Duration => Type::Duration,
-            DeclaredType::Timestamp => Type::Timestamp,
-            DeclaredType::Named(name) => Type::Named(name),
-            DeclaredType::List(element) => Type::list(element.checker_type(unifier, own)),
-            DeclaredType::Map(key, value) => {
-                let key = key.checker_type(unifier, own);
-                Type::map(key, value.checker_type(unifier, own))
-            }
-            DeclaredType::Opt(value) => Type::optional(value.checker_type(unifier, own)),
-            DeclaredType::Meta(of) => Type::Meta(std::rc::Rc::new(of.checker_type(unifier, own))),
-            DeclaredType::A | DeclaredType::B => {
-                let [first, second] = own;
-                let slot = if *self == DeclaredType::A { first } else { second };
-                slot.get_or_insert_with(|| unifier.new_type_parameter()).clone()
-            }
+/// A declared type in which fresh type parameters, those of this use in `own`, stand for [`A`] and [`B`].
+fn with_fresh_parameters(declared: &Type, unifier: &mut Unifier, own: &mut [Option<Type>; 2]) -> Type {
+    match declared {
+        Type::List(element) => Type::list(with_fresh_parameters(element, unifier, own)),
+        Type::Map(key, value) => {
+            let key = with_fresh_parameters(key, unifier, own);
+            Type::map(key, with_fresh_parameters(value, unifier, own))
         }
+        Type::Optional(value) => Type::optional(with_fresh_parameters(value, unifier, own)),
+        Type::Meta(of) => Type::Meta(with_fresh_parameters(of, unifier, own).into()),
+        Type::Param(_) => {
+            let [first, second] = own;
+            let slot = if *declared == A { first } else { second };
+            slot.get_or_insert_with(|| unifier.new_type_parameter()).clone()
+        }
+        plain => plain.clone(),
     }
 }

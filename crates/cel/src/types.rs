@@ -5,7 +5,7 @@
 //! the device itself, whose fields are in `names`.
 
 use std::fmt::Write as _;
-use std::rc::Rc;
+use std::sync::Arc;
 
 pub(super) const DEVICE: &str = "kubernetes.DRADevice";
 pub(super) const QUANTITY: &str = "kubernetes.Quantity";
@@ -38,13 +38,13 @@ pub(super) enum Type {
     Duration,
     Timestamp,
     Named(&'static str),
-    List(Rc<Type>),
-    Map(Rc<Type>, Rc<Type>),
-    Optional(Rc<Type>),
+    List(Arc<Type>),
+    Map(Arc<Type>, Arc<Type>),
+    Optional(Arc<Type>),
     /// A scalar that may be null: `google.protobuf.Int64Value` is `wrapper(int)`.
-    Wrapper(Rc<Type>),
+    Wrapper(Arc<Type>),
     /// The type of a type: `type(1)` is `type(int)`.
-    Meta(Rc<Type>),
+    Meta(Arc<Type>),
     /// The type of types: `type` is `type(type)`.
     AnyMeta,
     /// A type parameter, bound or free; see `unify`.
@@ -53,15 +53,15 @@ pub(super) enum Type {
 
 impl Type {
     pub(super) fn list(element: Type) -> Type {
-        Type::List(Rc::new(element))
+        Type::List(Arc::new(element))
     }
 
     pub(super) fn map(key: Type, value: Type) -> Type {
-        Type::Map(Rc::new(key), Rc::new(value))
+        Type::Map(Arc::new(key), Arc::new(value))
     }
 
     pub(super) fn optional(value: Type) -> Type {
-        Type::Optional(Rc::new(value))
+        Type::Optional(Arc::new(value))
     }
 
     /// True for `dyn` and `any`, which are compatible with every type.

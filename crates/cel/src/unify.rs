@@ -6,7 +6,7 @@
 //! Invariant: a failed attempt leaves no binding behind. Work is bounded by fuel, since a type can be
 //! exponentially larger than the expression that builds it.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::types::Type;
 
@@ -183,11 +183,11 @@ impl Unifier {
                 Some(bound) => self.substitute(&bound, free),
                 None => free.unwrap_or(found).clone(),
             },
-            Type::List(inner) => Type::List(Rc::new(self.substitute(inner, free))),
-            Type::Optional(inner) => Type::Optional(Rc::new(self.substitute(inner, free))),
-            Type::Meta(inner) => Type::Meta(Rc::new(self.substitute(inner, free))),
+            Type::List(inner) => Type::List(Arc::new(self.substitute(inner, free))),
+            Type::Optional(inner) => Type::Optional(Arc::new(self.substitute(inner, free))),
+            Type::Meta(inner) => Type::Meta(Arc::new(self.substitute(inner, free))),
             Type::Map(key, value) => {
-                Type::Map(Rc::new(self.substitute(key, free)), Rc::new(self.substitute(value, free)))
+                Type::Map(Arc::new(self.substitute(key, free)), Arc::new(self.substitute(value, free)))
             }
             plain => plain.clone(),
         }
@@ -227,11 +227,12 @@ fn is_equal_or_less_specific(left: &Type, right: &Type) -> bool {
     }
     match (left, right) {
         (Type::List(left), Type::List(right)) | (Type::Optional(left), Type::Optional(right)) => {
-            Rc::ptr_eq(left, right) || is_equal_or_less_specific(left, right)
+            Arc::ptr_eq(left, right) || is_equal_or_less_specific(left, right)
         }
         (Type::Map(left_key, left_value), Type::Map(right_key, right_value)) => {
-            (Rc::ptr_eq(left_key, right_key) || is_equal_or_less_specific(left_key, right_key))
-                && (Rc::ptr_eq(left_value, right_value) || is_equal_or_less_specific(left_value, right_value))
+            (Arc::ptr_eq(left_key, right_key) || is_equal_or_less_specific(left_key, right_key))
+                && (Arc::ptr_eq(left_value, right_value)
+                    || is_equal_or_less_specific(left_value, right_value))
         }
         (Type::Meta(_) | Type::AnyMeta, Type::Meta(_) | Type::AnyMeta) => true,
         (Type::Wrapper(of), other) | (other, Type::Wrapper(of)) => {

@@ -5,9 +5,10 @@
 
 use super::path::{DevicePath, ITEMS, VALUES};
 use super::{Estimator, set_if_some};
-use crate::overload::{CallStyle, DeclaredType, Overload};
+use crate::overload::{CallStyle, Overload};
 use crate::size::{COST_PER_PATTERN_CHARACTER, SizeRange};
 use crate::tree::NodeId;
+use crate::types::Type;
 
 /// The cost of a call without its arguments, and the size of its result.
 pub(super) struct Estimate {
@@ -44,7 +45,6 @@ impl Operand<'_> {
 /// A call with one of the overloads that it may resolve to.
 pub(super) struct OverloadCall<'c, 't> {
     pub(super) id: NodeId,
-    pub(super) function: &'static str,
     pub(super) overload: &'static Overload,
     pub(super) target: Option<&'c Operand<'t>>,
     pub(super) args: &'c [Operand<'t>],
@@ -52,13 +52,13 @@ pub(super) struct OverloadCall<'c, 't> {
 
 impl OverloadCall<'_, '_> {
     /// The type of the overload's first parameter, the target of a member call included.
-    pub(super) fn first_parameter(&self) -> Option<DeclaredType> {
-        self.overload.params.first().copied()
+    pub(super) fn first_parameter(&self) -> Option<&'static Type> {
+        self.overload.params.first()
     }
 
     /// The type of the overload's second parameter, the target of a member call included.
-    pub(super) fn second_parameter(&self) -> Option<DeclaredType> {
-        self.overload.params.get(1).copied()
+    pub(super) fn second_parameter(&self) -> Option<&'static Type> {
+        self.overload.params.get(1)
     }
 }
 
@@ -90,22 +90,16 @@ impl<'t> Estimator<'t> {
         let mut worst = 0;
         let mut size: Option<SizeRange> = None;
         for overload in overloads {
-            let call = OverloadCall {
-                id,
-                function: overload.name,
-                overload,
-                target: target.as_ref(),
-                args: &operands,
-            };
+            let call = OverloadCall { id, overload, target: target.as_ref(), args: &operands };
             let estimate = self.estimate_call(&call, &arg_costs);
             worst = worst.max(estimate.cost);
             size = match (size, estimate.size) {
                 (Some(left), Some(right)) => Some(left.union(right)),
                 (left, right) => left.or(right),
             };
-            let step = match (call.function, call.first_parameter()) {
-                ("_[_]", Some(DeclaredType::List(_))) => Some(ITEMS),
-                ("_[_]", Some(DeclaredType::Map(..))) => Some(VALUES),
+            let step = match (call.overload.name, call.first_parameter()) {
+                ("_[_]", Some(Type::List(_))) => Some(ITEMS),
+                ("_[_]", Some(Type::Map(..))) => Some(VALUES),
                 _ => None,
             };
             if let (Some(step), Some(container)) = (step, args.first()) {
@@ -128,7 +122,7 @@ impl<'t> Estimator<'t> {
     fn estimate_call(&mut self, call: &OverloadCall<'_, 't>, arg_costs: &[u64]) -> Estimate {
         let args = arg_costs.iter().fold(0_u64, |sum, cost| sum.saturating_add(*cost));
         let special = self.list_estimate(call).or_else(|| self.kubernetes_estimate(call));
-        match (call.function, arg_costs) {
+        match (call.overload.name, arg_costs) {
             ("_&&_" | "_||_", _) => return Estimate::of_unknown_size(args),
             ("_?_:_", [condition, yes, no]) => {
                 return self.conditional_estimate(call, condition.saturating_add(*yes.max(no)));
@@ -158,15 +152,15 @@ impl<'t> Estimator<'t> {
     /// `functionCost`
     fn standard_estimate(&mut self, call: &OverloadCall<'_, 't>) -> Option<Estimate> {
         let first = call.first_parameter();
-        let cost = match (call.function, call.target, call.args) {
+        let cost = match (call.overload.name, call.target, call.args) {
             ("format", Some(text), [_]) => size_ignoring_path(text).max_text_read_cost(),
-            ("bytes", None, [text]) if first == Some(DeclaredType::Str) => {
+            ("bytes", None, [text]) if first == Some(&Type::String) => {
                 let read = size_ignoring_path(text);
                 // Four bytes per character; the server's product wraps around.
                 let result = SizeRange { min: read.min, max: read.max.wrapping_mul(4) };
                 return Some(Estimate::of_size(read.max_text_read_cost(), result));
             }
-            ("string", None, [bytes]) if first == Some(DeclaredType::Bytes) => {
+            ("string", None, [bytes]) if first == Some(&Type::Bytes) => {
                 let read = size_ignoring_path(bytes);
                 let result = SizeRange { min: read.min / 4, max: read.max };
                 return Some(Estimate::of_size(read.max_text_read_cost(), result));
@@ -178,7 +172,7 @@ impl<'t> Estimator<'t> {
                 return Some(Estimate::of_size(read.max_text_read_cost(), result));
             }
             ("startsWith" | "endsWith", Some(_), [affix]) => size_ignoring_path(affix).max_text_read_cost(),
-            ("@in", None, [_, list]) if matches!(call.second_parameter(), Some(DeclaredType::List(_))) => {
+            ("@in", None, [_, list]) if matches!(call.second_parameter(), Some(Type::List(_))) => {
                 size_ignoring_path(list).max_read_cost(1.0)
             }
             ("matches", Some(text), [pattern]) | ("matches", None, [text, pattern])
@@ -191,19 +185,19 @@ impl<'t> Estimator<'t> {
                 size_ignoring_path(text).max_text_read_cost().saturating_mul(part)
             }
             ("_+_", None, [left, right])
-                if matches!(first, Some(DeclaredType::Str | DeclaredType::Bytes | DeclaredType::List(_))) =>
+                if matches!(first, Some(Type::String | Type::Bytes | Type::List(_))) =>
             {
                 let result = size_ignoring_path(left).plus(size_ignoring_path(right));
                 self.merge_content_sizes(call.id, left.id, right.id);
                 // Lists are chained, not copied.
-                let is_list = matches!(first, Some(DeclaredType::List(_)));
+                let is_list = matches!(first, Some(Type::List(_)));
                 return Some(Estimate::of_size(
                     if is_list { 1 } else { result.max_text_read_cost() },
                     result,
                 ));
             }
             ("_<_" | "_<=_" | "_>_" | "_>=_", None, [left, right])
-                if matches!(first, Some(DeclaredType::Str | DeclaredType::Bytes)) =>
+                if matches!(first, Some(Type::String | Type::Bytes)) =>
             {
                 comparison_cost(left, right)
             }

@@ -3,7 +3,6 @@
 
 use super::Estimator;
 use super::call::{Estimate, Operand, OverloadCall, pattern_cost};
-use crate::overload::DeclaredType;
 use crate::size::{
     COST_PER_CHARACTER, COST_PER_COPIED_CHARACTER, COST_PER_PATTERN_CHARACTER, SizeRange,
     multiply_rounding_up,
@@ -27,12 +26,12 @@ impl Estimator<'_> {
     /// Returns the estimate of Kubernetes for a call, without its arguments; `None` if cel-go's own estimate
     /// applies.
     pub(super) fn kubernetes_estimate(&self, call: &OverloadCall<'_, '_>) -> Option<Estimate> {
-        let cost = match (call.function, call.target, call.args) {
+        let cost = match (call.overload.name, call.target, call.args) {
             ("check", ..) => AUTHORIZER_CHECK_COST,
             ("fieldSelector" | "labelSelector", _, [text]) => field_or_label_selector_cost(text.size()),
             ("includes", Some(_), _) if !self.env.includes_is_traversal => MAX_ATTRIBUTE_VALUES,
             ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(list), _) => {
-                self.traversal_cost(list, call.function == "includes")
+                self.traversal_cost(list, call.overload.name == "includes")
             }
             ("url", None, [text]) | ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(text), _) => {
                 return Some(Estimate::of_size(text.size().max_text_read_cost(), text.size()));
@@ -152,7 +151,7 @@ fn address_comparison_cost() -> u64 {
 
 /// The cost of parsing the argument if the overload takes it as a string; 0 if it is an address.
 fn address_parsing_cost_if_text(call: &OverloadCall<'_, '_>, other: &Operand<'_>) -> u64 {
-    let is_text = call.second_parameter() == Some(DeclaredType::Str);
+    let is_text = call.second_parameter() == Some(&Type::String);
     if is_text { other.size().max_text_read_cost() } else { 0 }
 }
 

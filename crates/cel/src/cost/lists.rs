@@ -3,9 +3,9 @@
 use super::Estimator;
 use super::call::{Estimate, OverloadCall};
 use crate::number::double_of_uint;
-use crate::overload::DeclaredType;
 use crate::size::SizeRange;
 use crate::tree::{ExprKind, Literal, NodeId};
+use crate::types::Type;
 
 /// Cost of a call that creates a list, in cel-go's units: one for the call, ten for the list.
 const NEW_LIST_CALL_COST: u64 = 11;
@@ -14,7 +14,7 @@ impl Estimator<'_> {
     /// cel-go's estimate for a call of the list and set libraries, without arguments; `None` for other
     /// functions.
     pub(super) fn list_estimate(&self, call: &OverloadCall<'_, '_>) -> Option<Estimate> {
-        let estimate = match (call.function, call.target, call.args) {
+        let estimate = match (call.overload.name, call.target, call.args) {
             ("sets.contains" | "sets.intersects", None, [left, right]) => Estimate::of_unknown_size(
                 left.size().times(right.size()).max_read_cost(1.0).saturating_add(1),
             ),
@@ -63,7 +63,7 @@ fn new_list_estimate(factor: f64, list: SizeRange) -> Estimate {
 /// The cost of sorting per pair of elements: a little more for strings than for numbers.
 fn sort_factor(call: &OverloadCall<'_, '_>) -> f64 {
     match call.overload.params.last() {
-        Some(DeclaredType::List(DeclaredType::Str | DeclaredType::Bytes)) => 2.1,
+        Some(Type::List(element)) if matches!(**element, Type::String | Type::Bytes) => 2.1,
         _ => 2.0,
     }
 }

@@ -26,7 +26,8 @@ use super::ReleaseBehaviour;
 use super::compare::{self, ComparisonBudget};
 use super::plan::ArgumentGuard;
 use super::value::{Evaluated, Value, eval_error, no_such_overload};
-use crate::overload::{DeclaredType, Overload};
+use crate::overload::Overload;
+use crate::types::Type;
 
 /// Settings and limits that library functions can use.
 pub(super) struct CallContext<'b> {
@@ -125,24 +126,24 @@ pub(super) fn accepts(overload: &Overload, args: &[Value]) -> bool {
 }
 
 /// True if the value has the declared type. Of a list or map, only the first entry is checked.
-fn has_declared_type(value: &Value, declared: &DeclaredType) -> bool {
+fn has_declared_type(value: &Value, declared: &Type) -> bool {
     match (declared, value) {
-        (DeclaredType::Dyn | DeclaredType::A | DeclaredType::B, _)
-        | (DeclaredType::Bool, Value::Bool(_))
-        | (DeclaredType::Int, Value::Int(_))
-        | (DeclaredType::Uint, Value::Uint(_))
-        | (DeclaredType::Double, Value::Double(_))
-        | (DeclaredType::Str, Value::String(_))
-        | (DeclaredType::Bytes, Value::Bytes(_))
-        | (DeclaredType::Duration, Value::Duration(_))
-        | (DeclaredType::Timestamp, Value::Timestamp(_))
-        | (DeclaredType::Opt(_), Value::Optional(_))
-        | (DeclaredType::Meta(_), Value::Type(_)) => true,
-        (DeclaredType::Named(name), value) => value.type_name() == *name,
-        (DeclaredType::List(element), Value::List(list)) => {
+        (Type::Dyn | Type::Param(_), _)
+        | (Type::Bool, Value::Bool(_))
+        | (Type::Int, Value::Int(_))
+        | (Type::Uint, Value::Uint(_))
+        | (Type::Double, Value::Double(_))
+        | (Type::String, Value::String(_))
+        | (Type::Bytes, Value::Bytes(_))
+        | (Type::Duration, Value::Duration(_))
+        | (Type::Timestamp, Value::Timestamp(_))
+        | (Type::Optional(_), Value::Optional(_))
+        | (Type::Meta(_), Value::Type(_)) => true,
+        (Type::Named(name), value) => value.type_name() == *name,
+        (Type::List(element), Value::List(list)) => {
             list.get(0).is_none_or(|first| has_declared_type(&first, element))
         }
-        (DeclaredType::Map(key, entry), Value::Map(map)) => map
+        (Type::Map(key, entry), Value::Map(map)) => map
             .first()
             .is_none_or(|(first, value)| has_declared_type(&first, key) && has_declared_type(&value, entry)),
         _ => false,

@@ -1,63 +1,47 @@
 //! cel-go's extension libraries: strings (version 2), sets, lists (version 3).
 
-use crate::overload::DeclaredType::{
-    self, A, Bool, Bytes, Double, Duration, Dyn, Int, List, Str, Timestamp, Uint,
-};
-use crate::overload::{Overload, RequiredLibrary, global, member};
+use super::ORDERED_TYPES;
+use crate::overload::{A, Overload, RequiredLibrary, global, member};
+use crate::types::Type::{self, Bool, Dyn, Int, String as Str};
 
-const LIST_A: DeclaredType = List(&A);
-
-macro_rules! sort_of {
-    ($($element:ident),*) => {
-        [$(member("sort", &[List(&$element)], List(&$element)).requiring(RequiredLibrary::ExtLists)),*]
-    };
+pub(super) fn overloads() -> Vec<Overload> {
+    let mut all = vec![
+        member("charAt", [Str, Int], Str),
+        member("indexOf", [Str, Str], Int),
+        member("indexOf", [Str, Str, Int], Int),
+        member("lastIndexOf", [Str, Str], Int),
+        member("lastIndexOf", [Str, Str, Int], Int),
+        member("lowerAscii", [Str], Str),
+        member("upperAscii", [Str], Str),
+        member("trim", [Str], Str),
+        member("replace", [Str, Str, Str], Str),
+        member("replace", [Str, Str, Str, Int], Str),
+        member("split", [Str, Str], Type::list(Str)),
+        member("split", [Str, Str, Int], Type::list(Str)),
+        member("substring", [Str, Int], Str),
+        member("substring", [Str, Int, Int], Str),
+        member("join", [Type::list(Str)], Str),
+        member("join", [Type::list(Str), Str], Str),
+        member("format", [Str, Type::list(Dyn)], Str),
+        global("strings.quote", [Str], Str),
+        member("reverse", [Str], Str).requiring(RequiredLibrary::Policies),
+        global("sets.contains", [Type::list(A), Type::list(A)], Bool),
+        global("sets.equivalent", [Type::list(A), Type::list(A)], Bool),
+        global("sets.intersects", [Type::list(A), Type::list(A)], Bool),
+        member("slice", [Type::list(A), Int, Int], Type::list(A)).requiring(RequiredLibrary::ExtLists),
+        member("flatten", [Type::list(Type::list(A))], Type::list(A)).requiring(RequiredLibrary::ExtLists),
+        member("flatten", [Type::list(Dyn), Int], Type::list(Dyn)).requiring(RequiredLibrary::ExtLists),
+        member("distinct", [Type::list(A)], Type::list(A)).requiring(RequiredLibrary::ExtLists),
+        member("reverse", [Type::list(A)], Type::list(A)).requiring(RequiredLibrary::ExtLists),
+        global("lists.range", [Int], Type::list(Int)).requiring(RequiredLibrary::ExtLists),
+    ];
+    for element in ORDERED_TYPES {
+        let of_element = Type::list(element);
+        all.push(
+            member("sort", [of_element.clone()], of_element.clone()).requiring(RequiredLibrary::ExtLists),
+        );
+        let by_keys = member("@sortByAssociatedKeys", [Type::list(A), of_element], Type::list(A));
+        all.push(by_keys.requiring(RequiredLibrary::ExtLists));
+    }
+    all
 }
-
-macro_rules! sort_by_keys_of {
-    ($($element:ident),*) => {
-        [$(member("@sortByAssociatedKeys", &[LIST_A, List(&$element)], LIST_A).requiring(RequiredLibrary::ExtLists)),*]
-    };
-}
-
-const SORT: [Overload; 8] = sort_of!(Int, Uint, Double, Bool, Duration, Timestamp, Str, Bytes);
-const SORT_BY_KEYS: [Overload; 8] =
-    sort_by_keys_of!(Int, Uint, Double, Bool, Duration, Timestamp, Str, Bytes);
-
-pub(super) const OVERLOADS: &[&[Overload]] = &[STRINGS, SETS, LISTS, &SORT, &SORT_BY_KEYS];
-
-const STRINGS: &[Overload] = &[
-    member("charAt", &[Str, Int], Str),
-    member("indexOf", &[Str, Str], Int),
-    member("indexOf", &[Str, Str, Int], Int),
-    member("lastIndexOf", &[Str, Str], Int),
-    member("lastIndexOf", &[Str, Str, Int], Int),
-    member("lowerAscii", &[Str], Str),
-    member("upperAscii", &[Str], Str),
-    member("trim", &[Str], Str),
-    member("replace", &[Str, Str, Str], Str),
-    member("replace", &[Str, Str, Str, Int], Str),
-    member("split", &[Str, Str], List(&Str)),
-    member("split", &[Str, Str, Int], List(&Str)),
-    member("substring", &[Str, Int], Str),
-    member("substring", &[Str, Int, Int], Str),
-    member("join", &[List(&Str)], Str),
-    member("join", &[List(&Str), Str], Str),
-    member("format", &[Str, List(&Dyn)], Str),
-    global("strings.quote", &[Str], Str),
-    member("reverse", &[Str], Str).requiring(RequiredLibrary::Policies),
-];
-
-const SETS: &[Overload] = &[
-    global("sets.contains", &[LIST_A, LIST_A], Bool),
-    global("sets.equivalent", &[LIST_A, LIST_A], Bool),
-    global("sets.intersects", &[LIST_A, LIST_A], Bool),
-];
-
-const LISTS: &[Overload] = &[
-    member("slice", &[LIST_A, Int, Int], LIST_A).requiring(RequiredLibrary::ExtLists),
-    member("flatten", &[List(&LIST_A)], LIST_A).requiring(RequiredLibrary::ExtLists),
-    member("flatten", &[List(&Dyn), Int], List(&Dyn)).requiring(RequiredLibrary::ExtLists),
-    member("distinct", &[LIST_A], LIST_A).requiring(RequiredLibrary::ExtLists),
-    member("reverse", &[LIST_A], LIST_A).requiring(RequiredLibrary::ExtLists),
-    global("lists.range", &[Int], List(&Int)).requiring(RequiredLibrary::ExtLists),
-];

@@ -6,8 +6,9 @@
 
 use crate::evaluate::ReleaseBehaviour;
 use crate::evaluate::value::{EvalFailure, Value, go_panic_failure};
-use crate::overload::{DeclaredType, Overload};
+use crate::overload::Overload;
 use crate::size::{COST_PER_CHARACTER, COST_PER_PATTERN_CHARACTER, CREATE_LIST_COST, multiply_rounding_up};
+use crate::types::Type;
 
 /// The value of an argument; `None` if its evaluation failed.
 type TrackedArg = Option<Value>;
@@ -140,7 +141,7 @@ impl MeteredCall<'_> {
                 let masked =
                     if is_masked { multiply_rounding_up(network, COST_PER_CHARACTER) + 1 } else { 0 };
                 let second = self.overload.and_then(|overload| overload.params.get(1));
-                let parsed = if second == Some(&DeclaredType::Str) { self.text_cost(1) } else { 0 };
+                let parsed = if second == Some(&Type::String) { self.text_cost(1) } else { 0 };
                 compared + masked + parsed
             }
             "validate" => match self.arg(0) {
@@ -154,19 +155,19 @@ impl MeteredCall<'_> {
     fn standard_cost(&self, overload: &Overload) -> u64 {
         let (first, second) =
             (cost_size_unwrapping_optionals(self.arg(0)), cost_size_unwrapping_optionals(self.arg(1)));
-        match (overload.name, overload.params) {
+        match (overload.name, overload.params.as_slice()) {
             ("startsWith" | "endsWith", _) => {
                 let read = if self.behaviour.affix_costs_its_own_size { second } else { first };
                 multiply_rounding_up(read, COST_PER_CHARACTER)
             }
-            ("bytes", [DeclaredType::Str])
-            | ("string", [DeclaredType::Bytes])
-            | ("strings.quote" | "format", _) => multiply_rounding_up(first, COST_PER_CHARACTER),
-            ("@in", [_, DeclaredType::List(_)]) => second,
-            ("_<_" | "_<=_" | "_>_" | "_>=_", [DeclaredType::Str | DeclaredType::Bytes, _]) => {
+            ("bytes", [Type::String]) | ("string", [Type::Bytes]) | ("strings.quote" | "format", _) => {
+                multiply_rounding_up(first, COST_PER_CHARACTER)
+            }
+            ("@in", [_, Type::List(_)]) => second,
+            ("_<_" | "_<=_" | "_>_" | "_>=_", [Type::String | Type::Bytes, _]) => {
                 multiply_rounding_up(first.min(second), COST_PER_CHARACTER)
             }
-            ("_+_", [DeclaredType::Str | DeclaredType::Bytes, _]) => {
+            ("_+_", [Type::String | Type::Bytes, _]) => {
                 multiply_rounding_up(first.saturating_add(second), COST_PER_CHARACTER)
             }
             ("matches", _) if overload.is_member() || self.behaviour.env.matches_function_has_cost => {
