@@ -81,7 +81,21 @@ impl Checker for UncachedChecker {
         env: &CelEnv,
         max_detail: usize,
     ) -> CheckOutcome {
-        check_with_max_detail(expression, target, *env, max_detail)
+        let env = *env;
+        let check = || check_and_estimate_cost(expression, target, env, max_detail);
+        let cost = needs_deep_stack(expression, env, max_detail).and_then(|is_deep| {
+            if !is_deep {
+                return check();
+            }
+            // Whatever code that was not made for this depth does, the caller goes on.
+            let checked = std::panic::catch_unwind(|| stacker::grow(DEEP_STACK, check));
+            checked.unwrap_or(Err(CheckOutcome::Unchecked("the checker failed")))
+        });
+        match cost {
+            Ok(cost) if cost > MAX_COST => CheckOutcome::TooComplex { cost },
+            Ok(cost) => CheckOutcome::Accepted { cost },
+            Err(outcome) => outcome,
+        }
     }
 }
 
@@ -89,30 +103,7 @@ impl Checker for UncachedChecker {
 ///
 /// The length limit of 10,240 bytes is the caller's; longer texts come back unchecked.
 pub fn check(expression: &str, target: ExpressionPurpose, env: &CelEnv) -> CheckOutcome {
-    check_with_max_detail(expression, target, *env, usize::MAX)
-}
-
-/// [`check`] for a caller that reads at most `max_detail` bytes of an error.
-fn check_with_max_detail(
-    expression: &str,
-    target: ExpressionPurpose,
-    env: CelEnv,
-    max_detail: usize,
-) -> CheckOutcome {
-    let check = || check_and_estimate_cost(expression, target, env, max_detail);
-    let cost = needs_deep_stack(expression, env, max_detail).and_then(|is_deep| {
-        if !is_deep {
-            return check();
-        }
-        // Whatever code that was not made for this depth does, the caller goes on.
-        let checked = std::panic::catch_unwind(|| stacker::grow(DEEP_STACK, check));
-        checked.unwrap_or(Err(CheckOutcome::Unchecked("the checker failed")))
-    });
-    match cost {
-        Ok(cost) if cost > MAX_COST => CheckOutcome::TooComplex { cost },
-        Ok(cost) => CheckOutcome::Accepted { cost },
-        Err(outcome) => outcome,
-    }
+    UncachedChecker.check(expression, target, env, usize::MAX)
 }
 
 /// True if an expression is within the server's limits, but requires a stack of [`DEEP_STACK`] bytes. Fails with the

@@ -20,14 +20,6 @@ pub(super) enum MessageTypeLookup {
     Undeclared,
 }
 
-/// The result of looking up a field of a message.
-pub(super) enum FieldLookup {
-    Of(Type),
-    Undefined,
-    /// No message has this name.
-    Unresolved,
-}
-
 /// The type of a declared identifier; `None` if it is not declared. A leading dot refers to the root
 /// namespace, in which everything is declared.
 pub(super) fn declared_identifier_type(name: &str, env: CelEnv) -> Option<Type> {
@@ -69,20 +61,20 @@ fn field_lookup_name<'n>(found: &Type, name: &'n str, env: CelEnv) -> Option<&'n
     }
 }
 
-/// Looks up a field of a message by their names.
-pub(super) fn field_lookup(message: &str, field: &str, env: CelEnv) -> FieldLookup {
+/// The type of a field of a message, by their names; the server's error if there is no such field or message.
+pub(super) fn field_type(message: &str, field: &str, env: CelEnv) -> Result<Type, String> {
     let is_plain =
         matches!(message, "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map");
     let is_message = message.starts_with("google.protobuf.") && type_named(message, env).is_some();
     if !is_plain && !is_message && message != types::DEVICE {
-        return FieldLookup::Unresolved;
+        return Err(format!("unexpected failed resolution of '{message}'"));
     }
     let found = if message == types::DEVICE {
         device_field_type(field, env)
     } else {
         protobuf_field_type(message, field, env)
     };
-    found.map_or(FieldLookup::Undefined, FieldLookup::Of)
+    found.ok_or_else(|| format!("undefined field '{field}'"))
 }
 
 /// The type of a field of a protobuf message or a map; `None` if there is none.

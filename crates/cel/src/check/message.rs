@@ -3,7 +3,7 @@
 //! The device is a message too. The types of the Kubernetes libraries have no fields.
 
 use super::{Checker, undeclared_message};
-use crate::names::{self, FieldLookup, MessageTypeLookup};
+use crate::names::{self, MessageTypeLookup};
 use crate::tree::{NodeId, StructField};
 use crate::types::Type;
 
@@ -48,12 +48,9 @@ impl<'t> Checker<'t, '_> {
 
     /// The type of a field of a message; reports if there is no such field.
     pub(super) fn message_field_type(&mut self, at: usize, message: &str, field: &str) -> Type {
-        let problem = match names::field_lookup(message, field, self.env) {
-            FieldLookup::Of(found) => return found,
-            FieldLookup::Undefined => format!("undefined field '{field}'"),
-            FieldLookup::Unresolved => format!("unexpected failed resolution of '{message}'"),
-        };
-        self.issues.report(at, problem);
-        Type::Error
+        names::field_type(message, field, self.env).unwrap_or_else(|problem| {
+            self.issues.report(at, problem);
+            Type::Error
+        })
     }
 }

@@ -74,19 +74,21 @@ impl Parser<'_> {
 
     /// Parses a chain of `||`.
     fn or(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
-        self.logical_chain(GrammarRule::Or, Or, follow, Self::and)
+        self.logical_chain(GrammarRule::Or, (Or, "_||_"), follow, Self::and)
     }
 
     /// Parses a chain of `&&`.
     fn and(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
-        self.logical_chain(GrammarRule::And, And, follow, |parser, follow| parser.relation(0, follow))
+        self.logical_chain(GrammarRule::And, (And, "_&&_"), follow, |parser, follow| {
+            parser.relation(0, follow)
+        })
     }
 
     /// Parses a chain of one logical operator, whose terms `term` parses.
     fn logical_chain(
         &mut self,
         rule: GrammarRule,
-        operator: TokenKind,
+        (operator, function): (TokenKind, &'static str),
         follow: TokenSet,
         term: fn(&mut Self, TokenSet) -> Parsed<NodeIndex>,
     ) -> Parsed<NodeIndex> {
@@ -104,7 +106,7 @@ impl Parser<'_> {
             })?;
         Ok(match first {
             Some(only) if more.is_empty() => only,
-            first => self.add(Node::Logic { terms: first.into_iter().chain(more).collect(), ops }),
+            first => self.add(Node::Logic { function, terms: first.into_iter().chain(more).collect(), ops }),
         })
     }
 
@@ -117,9 +119,9 @@ impl Parser<'_> {
                 return Ok(None);
             }
             parser.count_rule_exit_and_entry(GrammarRule::Relation)?;
-            let op = parser.take_and_end_recovery()?.start;
+            let operator = parser.take_and_end_recovery()?;
             let right = parser.relation(2, after)?;
-            Ok(Some(parser.add(Node::Binary { op, sides: [left, right] })))
+            Ok(Some(parser.add(Node::Binary { operator, sides: [left, right] })))
         })
     }
 
@@ -128,18 +130,18 @@ impl Parser<'_> {
         let after = TokenSet::RULE_END.or(PRODUCT_OPERATORS).or(SUM_OPERATORS);
         self.left_associative_chain(GrammarRule::Calc, follow, move |parser, left| {
             let Some(left) = *left else { return parser.unary(after).map(Some) };
-            let operator = parser.current_kind()?;
-            let right_precedence = if PRODUCT_OPERATORS.has(operator) && precedence <= 2 {
+            let kind = parser.current_kind()?;
+            let right_precedence = if PRODUCT_OPERATORS.has(kind) && precedence <= 2 {
                 3
-            } else if SUM_OPERATORS.has(operator) && precedence <= 1 {
+            } else if SUM_OPERATORS.has(kind) && precedence <= 1 {
                 2
             } else {
                 return Ok(None);
             };
             parser.count_rule_exit_and_entry(GrammarRule::Calc)?;
-            let op = parser.take_and_end_recovery()?.start;
+            let operator = parser.take_and_end_recovery()?;
             let right = parser.arithmetic_chain(right_precedence, after)?;
-            Ok(Some(parser.add(Node::Binary { op, sides: [left, right] })))
+            Ok(Some(parser.add(Node::Binary { operator, sides: [left, right] })))
         })
     }
 
@@ -194,7 +196,7 @@ impl Parser<'_> {
             self.report_and_skip_unexpected(EXPR_START)?;
         }
         let operand = Some(self.member()?);
-        *found = Some(self.add(Node::Prefix { op, count, operand }));
+        *found = Some(self.add(Node::Prefix { op, function: "!_", count, operand }));
         Ok(())
     }
 
@@ -207,7 +209,7 @@ impl Parser<'_> {
         let mut count = 0;
         while self.take_if(Minus)?.is_some() {
             count += 1;
-            *found = Some(self.add(Node::Prefix { op, count, operand: None }));
+            *found = Some(self.add(Node::Prefix { op, function: "-_", count, operand: None }));
             self.report_and_skip_unexpected(MEMBER_START)?;
             match self.current_kind()? {
                 Minus if MEMBER_START.has(self.peek(1)?.kind) => {}
@@ -217,7 +219,7 @@ impl Parser<'_> {
             }
         }
         let operand = Some(self.member()?);
-        *found = Some(self.add(Node::Prefix { op, count, operand }));
+        *found = Some(self.add(Node::Prefix { op, function: "-_", count, operand }));
         Ok(())
     }
 }

@@ -75,13 +75,6 @@ pub(super) struct LimitExceeded;
 /// What was parsed, unless a limit ended the parse.
 pub(super) type Parsed<T> = Result<T, LimitExceeded>;
 
-/// An error that ends the rule it is found in.
-#[derive(Debug)]
-pub(super) struct RuleError {
-    pub(super) place: GrammarPosition,
-    pub(super) kind: RuleErrorKind,
-}
-
 /// The kind of error at the current token.
 #[derive(Debug)]
 pub(super) enum RuleErrorKind {
@@ -94,7 +87,7 @@ pub(super) enum RuleErrorKind {
 /// Why the parsing of a rule ends early.
 #[derive(Debug)]
 pub(super) enum EarlyRuleEnd {
-    Failed(RuleError),
+    Failed { place: GrammarPosition, kind: RuleErrorKind },
     LimitExceeded,
 }
 
@@ -159,25 +152,14 @@ impl<'t> Parser<'t> {
 
     /// The token `distance` after the current one; the end of the text past the last one.
     pub(super) fn peek(&mut self, distance: usize) -> Parsed<Token> {
-        match self.visible.get(self.cursor + distance).and_then(|at| self.tokens.get(*at)) {
-            Some(token) => Ok(*token),
-            None => self.read_up_to(distance),
-        }
-    }
-
-    /// [`Self::peek`] where tokens are still to be read.
-    fn read_up_to(&mut self, distance: usize) -> Parsed<Token> {
-        while self.visible.len() <= self.cursor + distance {
-            if let Some(last) = self.visible.last().and_then(|at| self.tokens.get(*at))
-                && last.kind == TokenKind::Eof
-            {
-                return Ok(*last);
+        loop {
+            let token = |at: &usize| self.tokens.get(*at).copied();
+            let last = || self.visible.last().and_then(token).filter(|last| last.kind == TokenKind::Eof);
+            if let Some(token) = self.visible.get(self.cursor + distance).and_then(token).or_else(last) {
+                return Ok(token);
             }
             self.read_token()?;
         }
-        let at = self.visible.get(self.cursor + distance).copied().unwrap_or(0);
-        let end = self.text.len();
-        Ok(self.tokens.get(at).copied().unwrap_or(Token { kind: TokenKind::Eof, start: end, end }))
     }
 
     /// Reads the next token, and reports what is no token.
@@ -245,9 +227,9 @@ impl<'t> Parser<'t> {
         match body(self, &mut found) {
             Ok(()) => {}
             Err(EarlyRuleEnd::LimitExceeded) => return Err(LimitExceeded),
-            Err(EarlyRuleEnd::Failed(fault)) => {
-                self.report_rule_error_unless_recovering(&fault)?;
-                self.skip_to_recovery_token(fault.place)?;
+            Err(EarlyRuleEnd::Failed { place, kind }) => {
+                self.report_rule_error_unless_recovering(&kind)?;
+                self.skip_to_recovery_token(place)?;
             }
         }
         self.count_rule_exit(rule);
@@ -286,7 +268,7 @@ impl<'t> Parser<'t> {
 
     /// The error that no alternative matches the tokens up to `further` ahead.
     pub(super) fn no_alternative_error(place: GrammarPosition, further: usize) -> EarlyRuleEnd {
-        EarlyRuleEnd::Failed(RuleError { place, kind: RuleErrorKind::NoAlternative { further } })
+        EarlyRuleEnd::Failed { place, kind: RuleErrorKind::NoAlternative { further } }
     }
 
     /// Consumes a token of this kind, which `then` can follow. Reports and skips a single extra or missing
@@ -312,7 +294,7 @@ impl<'t> Parser<'t> {
             self.report_missing(expected)?;
             return Ok(());
         }
-        Err(EarlyRuleEnd::Failed(RuleError { place, kind: RuleErrorKind::Mismatch(expected) }))
+        Err(EarlyRuleEnd::Failed { place, kind: RuleErrorKind::Mismatch(expected) })
     }
 
     /// Checks that the current token is one of `expected` before a choice. Skips it if the next one is;
@@ -328,7 +310,7 @@ impl<'t> Parser<'t> {
         {
             return Ok(());
         }
-        Err(EarlyRuleEnd::Failed(RuleError { place, kind: RuleErrorKind::Mismatch(expected) }))
+        Err(EarlyRuleEnd::Failed { place, kind: RuleErrorKind::Mismatch(expected) })
     }
 
     /// Before another iteration of a loop: reports and skips tokens that neither continue nor follow it.

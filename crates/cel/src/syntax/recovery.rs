@@ -4,7 +4,7 @@
 //! skipped up to one with which a rule that is being parsed can continue. Until a token matches again, no further
 //! errors are reported.
 
-use super::parser::{GrammarPosition, LimitExceeded, Parsed, Parser, RuleError, RuleErrorKind};
+use super::parser::{GrammarPosition, LimitExceeded, Parsed, Parser, RuleErrorKind};
 use super::token::{Token, TokenKind, TokenSet};
 
 /// Maximum number of recoveries, cel-go's `errorRecoveryLimit`.
@@ -99,8 +99,8 @@ impl Parser<'_> {
     }
 
     /// Reports an error, unless the parser is still recovering from another one.
-    pub(super) fn report_rule_error_unless_recovering(&mut self, fault: &RuleError) -> Parsed<()> {
-        match fault.kind {
+    pub(super) fn report_rule_error_unless_recovering(&mut self, kind: &RuleErrorKind) -> Parsed<()> {
+        match *kind {
             RuleErrorKind::Mismatch(expected) => self.report_at_token_unless_recovering(|token| {
                 format!("mismatched input {token} expecting {}", expected.describe())
             }),

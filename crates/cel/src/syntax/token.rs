@@ -1,89 +1,48 @@
 //! Kinds of tokens, in the order in which the server's parser numbers and lists them, and sets of them.
 
-/// The kind of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum TokenKind {
-    Eof,
-    Equals,
-    NotEquals,
-    In,
-    Less,
-    LessEquals,
-    GreaterEquals,
-    Greater,
-    And,
-    Or,
-    LeftBracket,
-    RightBracket,
-    LeftBrace,
-    RightBrace,
-    LeftParen,
-    RightParen,
-    Dot,
-    Comma,
-    Minus,
-    Not,
-    Question,
-    Colon,
-    Plus,
-    Star,
-    Slash,
-    Percent,
-    True,
-    False,
-    Null,
-    /// White space or a comment, which the parser skips but messages quote.
-    Hidden,
-    Float,
-    Int,
-    Uint,
-    String,
-    Bytes,
-    Identifier,
-    EscapedIdentifier,
+tollgate_formats::named_enum! {
+    /// The kind of a token, with its name in the server's messages.
+    pub(crate) enum TokenKind {
+        Eof = "<EOF>",
+        Equals = "'=='",
+        NotEquals = "'!='",
+        In = "'in'",
+        Less = "'<'",
+        LessEquals = "'<='",
+        GreaterEquals = "'>='",
+        Greater = "'>'",
+        And = "'&&'",
+        Or = "'||'",
+        LeftBracket = "'['",
+        RightBracket = "']'",
+        LeftBrace = "'{'",
+        RightBrace = "'}'",
+        LeftParen = "'('",
+        RightParen = "')'",
+        Dot = "'.'",
+        Comma = "','",
+        Minus = "'-'",
+        Not = "'!'",
+        Question = "'?'",
+        Colon = "':'",
+        Plus = "'+'",
+        Star = "'*'",
+        Slash = "'/'",
+        Percent = "'%'",
+        True = "'true'",
+        False = "'false'",
+        Null = "'null'",
+        /// White space or a comment, which the parser skips but messages quote.
+        Hidden = "WHITESPACE",
+        Float = "NUM_FLOAT",
+        Int = "NUM_INT",
+        Uint = "NUM_UINT",
+        String = "STRING",
+        Bytes = "BYTES",
+        Identifier = "IDENTIFIER",
+        EscapedIdentifier = "ESC_IDENTIFIER",
+    }
 }
-
-/// The server's names of the kinds in messages, by the number of the kind.
-const TOKEN_NAMES: [&str; 37] = [
-    "<EOF>",
-    "'=='",
-    "'!='",
-    "'in'",
-    "'<'",
-    "'<='",
-    "'>='",
-    "'>'",
-    "'&&'",
-    "'||'",
-    "'['",
-    "']'",
-    "'{'",
-    "'}'",
-    "'('",
-    "')'",
-    "'.'",
-    "','",
-    "'-'",
-    "'!'",
-    "'?'",
-    "':'",
-    "'+'",
-    "'*'",
-    "'/'",
-    "'%'",
-    "'true'",
-    "'false'",
-    "'null'",
-    "WHITESPACE",
-    "NUM_FLOAT",
-    "NUM_INT",
-    "NUM_UINT",
-    "STRING",
-    "BYTES",
-    "IDENTIFIER",
-    "ESC_IDENTIFIER",
-];
 
 /// A token: the bytes `start..end` of the expression.
 #[derive(Clone, Copy, Debug)]
@@ -129,8 +88,8 @@ impl TokenSet {
 
     /// The names of the kinds as messages list them: `':'`, or `{IDENTIFIER, ESC_IDENTIFIER}`.
     pub(super) fn describe(self) -> String {
-        let names = TOKEN_NAMES.iter().enumerate().filter(|(number, _)| self.0 & (1 << number) != 0);
-        let names: Vec<&str> = names.map(|(_, name)| *name).collect();
+        let kinds = TokenKind::ALL.into_iter().filter(|kind| self.has(*kind));
+        let names: Vec<&str> = kinds.map(TokenKind::name).collect();
         let text = names.join(", ");
         if names.len() > 1 { format!("{{{text}}}") } else { text }
     }

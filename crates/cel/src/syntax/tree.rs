@@ -19,17 +19,19 @@ pub(super) enum Node {
     },
     /// `a && b && c`, or the same with `||`.
     Logic {
+        function: &'static str,
         terms: Vec<NodeIndex>,
         ops: Vec<usize>,
     },
     /// A relation or arithmetic.
     Binary {
-        op: usize,
+        operator: Token,
         sides: [NodeIndex; 2],
     },
     /// `!` or `-`, `count` times.
     Prefix {
         op: usize,
+        function: &'static str,
         count: usize,
         operand: Option<NodeIndex>,
     },

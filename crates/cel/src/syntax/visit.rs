@@ -42,22 +42,6 @@ const RESERVED_WORDS: [&str; 17] = [
     "while",
 ];
 
-/// Binary operators and their functions. An operator precedes those that are a prefix of it.
-const BINARY_FUNCTIONS: [(&str, &str); 12] = [
-    ("==", "_==_"),
-    ("!=", "_!=_"),
-    ("<=", "_<=_"),
-    (">=", "_>=_"),
-    ("<", "_<_"),
-    (">", "_>_"),
-    ("in", "@in"),
-    ("+", "_+_"),
-    ("-", "_-_"),
-    ("*", "_*_"),
-    ("/", "_/_"),
-    ("%", "_%_"),
-];
-
 /// Builds the tree from the nodes of the parser.
 pub(super) struct TreeBuilder<'p, 't> {
     pub(super) text: &'t str,
@@ -108,23 +92,25 @@ impl<'t> TreeBuilder<'_, 't> {
                 let args = self.visit_all(*parts)?;
                 Ok(self.add_operator_call(*op, "_?_:_", args))
             }
-            Node::Logic { terms, ops } => {
+            Node::Logic { function, terms, ops } => {
                 let terms =
                     terms.iter().map(|term| self.visit(Some(*term))).collect::<Result<Vec<_>, _>>()?;
-                let function = if self.has_letter_at(ops.first(), '&') { "_&&_" } else { "_||_" };
                 Ok(self.add_balanced(function, &terms, ops))
             }
-            Node::Binary { op, sides: [left, right] } => {
+            Node::Binary { operator, sides: [left, right] } => {
                 let args = self.visit_all([Some(*left), Some(*right)])?;
-                Ok(self.add_operator_call(*op, self.binary_function(*op), args))
+                let function = match self.text_of(*operator) {
+                    "in" => "@in".to_owned(),
+                    written => format!("_{written}_"),
+                };
+                Ok(self.add_operator_call(operator.start, function, args))
             }
-            Node::Prefix { op, count, operand } => {
+            Node::Prefix { op, function, count, operand } => {
                 let operand = self.visit(*operand)?;
-                let function = if self.has_letter_at(Some(op), '!') { "!_" } else { "-_" };
                 Ok(if count % 2 == 0 {
                     operand
                 } else {
-                    self.add_operator_call(*op, function, vec![operand])
+                    self.add_operator_call(*op, *function, vec![operand])
                 })
             }
             Node::Select { op, operand, optional, field } => {
@@ -200,8 +186,8 @@ impl<'t> TreeBuilder<'_, 't> {
     }
 
     /// Adds the function call for an operator.
-    fn add_operator_call(&mut self, at: usize, function: &str, args: Vec<NodeId>) -> NodeId {
-        self.draft.tree.add(at, ExprKind::Call { function: function.to_owned(), target: None, args })
+    fn add_operator_call(&mut self, at: usize, function: impl Into<String>, args: Vec<NodeId>) -> NodeId {
+        self.draft.tree.add(at, ExprKind::Call { function: function.into(), target: None, args })
     }
 
     /// Adds a chain of one operator as a balanced tree, which is as deep as the logarithm of its length; `ops` are the
@@ -215,18 +201,6 @@ impl<'t> TreeBuilder<'_, 't> {
         let left = self.add_balanced(function, left, before);
         let right = self.add_balanced(function, right, after.get(1..).unwrap_or_default());
         self.add_operator_call(*op, function, vec![left, right])
-    }
-
-    /// True if the text has that letter at a position.
-    fn has_letter_at(&self, at: Option<&usize>, letter: char) -> bool {
-        at.and_then(|at| self.text.get(*at..)).is_some_and(|rest| rest.starts_with(letter))
-    }
-
-    /// The function of the binary operator that begins at the byte `op`.
-    fn binary_function(&self, op: usize) -> &'static str {
-        let rest = self.text.get(op..).unwrap_or("");
-        let is_operator = |(written, _): &&(&str, &str)| rest.starts_with(written);
-        BINARY_FUNCTIONS.iter().find(is_operator).map_or("", |(_, function)| function)
     }
 
     fn text_of(&self, token: Token) -> &'t str {
