@@ -4,7 +4,7 @@
 //! This is not a general JSON writer, and parses nothing. Every function accepts any text.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 mod printable;
 
@@ -12,11 +12,7 @@ pub use printable::is_printable;
 
 /// The beginning of a text: at most `limit` bytes, whole characters.
 pub fn byte_prefix(text: &str, limit: usize) -> &str {
-    if text.len() <= limit {
-        return text;
-    }
-    let end = (0..=limit).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
-    text.get(..end).unwrap_or_default()
+    text.get(..text.floor_char_boundary(limit)).unwrap_or_default()
 }
 
 /// Truncates a text to at most `max_chars` characters, and appends an ellipsis if it was longer.
@@ -80,13 +76,9 @@ pub fn push_json_string(out: &mut String, value: &str) {
     out.push('"');
     for letter in value.chars() {
         match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
+            // Go has letters for these two, JSON has not.
+            '\u{7}' | '\u{b}' => push_hex(out, "\\u", u32::from(letter), 4),
+            _ if let Some(escape) = short_escape(letter) => out.push_str(escape),
             '\0'..='\x1f' => push_hex(out, "\\u", u32::from(letter), 4),
             _ => push_html_safe(out, letter),
         }
@@ -124,6 +116,19 @@ pub fn json_float(value: f64) -> String {
     }
 }
 
+/// A finite float as Go's `%g` prints it: the shortest digits, with an exponent where it is below -4 or above 5.
+pub fn shortest_float(value: &(impl fmt::LowerExp + ToString)) -> String {
+    let scientific = format!("{value:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(exponent @ (..-4 | 6..)) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => value.to_string(),
+    }
+}
+
 /// The number literal that a Go client sends for `literal`, having decoded it without a type: that of an `int64` if it
 /// is one, otherwise that of a `float64`. A literal too large for both stays as it is; Go refuses it.
 pub fn normalize_json_number(literal: &str) -> Cow<'_, str> {
@@ -142,19 +147,27 @@ pub fn normalize_json_number(literal: &str) -> Cow<'_, str> {
     }
 }
 
+/// The escape of a quote, a backslash, or a control character that has a letter in Go; `None` for any other character.
+pub fn short_escape(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        '"' => "\\\"",
+        '\\' => "\\\\",
+        '\u{7}' => "\\a",
+        '\u{8}' => "\\b",
+        '\u{c}' => "\\f",
+        '\n' => "\\n",
+        '\r' => "\\r",
+        '\t' => "\\t",
+        '\u{b}' => "\\v",
+        _ => return None,
+    })
+}
+
 /// Appends the text as `%q` prints it, without the quotes.
 fn push_go_escaped(out: &mut String, value: &str) {
     for letter in value.chars() {
         match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
+            _ if let Some(escape) = short_escape(letter) => out.push_str(escape),
             _ if is_printable(letter) => out.push(letter),
             '\0'..='\x1f' | '\x7f' => push_hex(out, "\\x", u32::from(letter), 2),
             '\0'..='\u{ffff}' => push_hex(out, "\\u", u32::from(letter), 4),

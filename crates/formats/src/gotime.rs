@@ -38,8 +38,13 @@ impl Timestamp {
 
 /// Reads an RFC 3339 time as Go does; the error is Go's message.
 pub fn parse_rfc3339(text: &str) -> Result<Timestamp, String> {
+    parse_rfc3339_with_offset(text).map(|(time, _)| time)
+}
+
+/// [`parse_rfc3339`], and the offset of the time zone in which the time is written, in seconds.
+pub fn parse_rfc3339_with_offset(text: &str) -> Result<(Timestamp, i64), String> {
     match parse_api_server_form(text.as_bytes()) {
-        Some(time) => Ok(time),
+        Some(time) => Ok((time, 0)),
         None => parse_go_layout(text.as_bytes()).map_err(|error| error.message(text)),
     }
 }
@@ -135,7 +140,7 @@ fn api_server_form_parts(text: &[u8]) -> Option<[i64; 6]> {
 }
 
 /// Reads a time of any form that Go accepts, element by element in Go's order.
-fn parse_go_layout(text: &[u8]) -> Result<Timestamp, TimeError<'_>> {
+fn parse_go_layout(text: &[u8]) -> Result<(Timestamp, i64), TimeError<'_>> {
     let mut rest = text;
     let year = read_year(&mut rest)?;
     skip_literal(&mut rest, "-")?;
@@ -158,7 +163,7 @@ fn parse_go_layout(text: &[u8]) -> Result<Timestamp, TimeError<'_>> {
         return Err(TimeError::Range("day"));
     }
     let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
-    Ok(Timestamp { seconds, nanos })
+    Ok((Timestamp { seconds, nanos }, offset))
 }
 
 /// Moves `rest` past the text `element`; an error if it does not begin with it.

@@ -1,4 +1,4 @@
-//! The formats of Go and Kubernetes: quoting and numbers ([`gofmt`]), times ([`gotime`]), names ([`names`]), interface
+//! The formats of Go and Kubernetes: quoting and numbers ([`gofmt`], [`gofloat`]), times ([`gotime`]), names ([`names`]), interface
 //! addresses ([`netaddr`]), quantities ([`quantity`]), text that is safe to print ([`sanitize`]), counts in
 //! sentences ([`count`]), and enums with names ([`named_enum`]).
 //!
@@ -13,6 +13,7 @@
 //! ```
 
 pub mod count;
+pub mod gofloat;
 pub mod gofmt;
 pub mod gotime;
 mod named;

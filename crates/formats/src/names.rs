@@ -32,6 +32,12 @@ pub enum LengthUnitWord {
     Bytes,
 }
 
+impl LengthUnitWord {
+    fn choose(self, in_characters: &'static str, in_bytes: &'static str) -> &'static str {
+        if self == LengthUnitWord::Characters { in_characters } else { in_bytes }
+    }
+}
+
 /// The first word of the error for a label key with more than one slash, which depends on the release.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyErrorWord {
@@ -65,10 +71,10 @@ pub fn check_label_key(
         Some("") => report(Cow::Borrowed(texts::PREFIX_EMPTY)),
         Some(prefix) => {
             if prefix.len() > SUBDOMAIN_MAX {
-                report(Cow::Borrowed(match unit {
-                    LengthUnitWord::Characters => "prefix part must be no more than 253 characters",
-                    LengthUnitWord::Bytes => "prefix part must be no more than 253 bytes",
-                }));
+                report(Cow::Borrowed(unit.choose(
+                    "prefix part must be no more than 253 characters",
+                    "prefix part must be no more than 253 bytes",
+                )));
             }
             if !has_subdomain_shape(prefix) {
                 report(Cow::Borrowed(texts::INVALID_PREFIX_PART));
@@ -79,10 +85,10 @@ pub fn check_label_key(
     if name.is_empty() {
         report(Cow::Borrowed(texts::NAME_EMPTY));
     } else if name.len() > LABEL_MAX {
-        report(Cow::Borrowed(match unit {
-            LengthUnitWord::Characters => "name part must be no more than 63 characters",
-            LengthUnitWord::Bytes => "name part must be no more than 63 bytes",
-        }));
+        report(Cow::Borrowed(unit.choose(
+            "name part must be no more than 63 characters",
+            "name part must be no more than 63 bytes",
+        )));
     }
     if !shapes::has_qualified_name_part_shape(name) {
         report(Cow::Borrowed(texts::INVALID_NAME_PART));
@@ -270,18 +276,12 @@ fn is_valid_with_quota_prefix_prepended(value: &str) -> bool {
 
 /// The text about a label with more than [`LABEL_MAX`] bytes.
 fn too_long_label(unit: LengthUnitWord) -> &'static str {
-    match unit {
-        LengthUnitWord::Characters => "must be no more than 63 characters",
-        LengthUnitWord::Bytes => "must be no more than 63 bytes",
-    }
+    unit.choose("must be no more than 63 characters", "must be no more than 63 bytes")
 }
 
 /// The text about a subdomain with more than [`SUBDOMAIN_MAX`] bytes.
 fn too_long_subdomain(unit: LengthUnitWord) -> &'static str {
-    match unit {
-        LengthUnitWord::Characters => "must be no more than 253 characters",
-        LengthUnitWord::Bytes => "must be no more than 253 bytes",
-    }
+    unit.choose("must be no more than 253 characters", "must be no more than 253 bytes")
 }
 
 /// The one character that Unicode's simple mapping gives for a letter in lower case.

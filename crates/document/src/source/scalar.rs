@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use granit_parser::{ScalarStyle, Tag};
 
+use tollgate_formats::gofloat::parse_float;
 use tollgate_formats::gofmt;
 
 /// The resolved value of a YAML scalar.
@@ -107,21 +108,8 @@ fn resolve_after_leading_dot(text: &str) -> ScalarValue {
     match text {
         ".nan" | ".NaN" | ".NAN" => ScalarValue::Float(f64::NAN),
         ".inf" | ".Inf" | ".INF" => ScalarValue::Float(f64::INFINITY),
-        _ if !text.contains('_') => parse_float_or_text(text),
         // Go's ParseFloat takes `_` between digits only.
-        _ => {
-            let between_digits = |side: &str| side.bytes().all(|byte| byte.is_ascii_digit());
-            let sides =
-                text.match_indices('_').map(|(at, _)| (text.get(at - 1..at), text.get(at + 1..at + 2)));
-            let fine = |(before, after): (Option<&str>, Option<&str>)| {
-                before.is_some_and(between_digits) && after.is_some_and(between_digits)
-            };
-            if sides.into_iter().all(fine) {
-                parse_float_or_text(&text.replace('_', ""))
-            } else {
-                ScalarValue::Text
-            }
-        }
+        _ => parse_float(text).map_or(ScalarValue::Text, ScalarValue::Float),
     }
 }
 
@@ -232,15 +220,7 @@ pub(super) fn float_key(number: f64) -> String {
     if single.is_infinite() {
         return if single > 0.0 { ".inf" } else { "-.inf" }.to_owned();
     }
-    let scientific = format!("{single:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
-    match exponent.parse::<i32>() {
-        Ok(exponent) if single != 0.0 && !(-4..6).contains(&exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
-        }
-        _ => single.to_string(),
-    }
+    gofmt::shortest_float(&single)
 }
 
 /// Base64 as in Go, which ignores surplus bits at the end.

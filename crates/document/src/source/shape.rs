@@ -10,10 +10,7 @@ use crate::doc::{Value, ValueKind};
 /// The document around the byte `at` of a text with several: the offset of its first byte, and its text, from the `---`
 /// line before to the one after.
 pub fn document_around(text: &str, at: usize) -> (usize, &str) {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
+    let at = text.floor_char_boundary(at);
     let (before, after) = text.split_at(at);
     let start = before.rfind("\n---").map_or(0, |start| start + 1);
     let end = after.find("\n---").map_or(text.len(), |end| at + end);
@@ -101,12 +98,11 @@ pub fn may_contain_words(text: &str, words: &[&str]) -> bool {
 
 /// True if the text has apiVersion and kind at its top level, as far as can be seen without parsing it.
 pub fn looks_like_manifest(text: &str) -> bool {
-    let keys = if text.trim_start().starts_with('{') {
+    if text.trim_start().starts_with('{') {
         json_has_api_version_and_kind(text)
     } else {
         yaml_has_api_version_and_kind(text)
-    };
-    keys == (true, true)
+    }
 }
 
 /// The indentation and the content of the first line of a YAML text that is not blank, a comment or a separator; `None`
@@ -157,28 +153,25 @@ fn value_of_line(line: &str) -> &str {
     value.unwrap_or(rest).trim_start_matches(' ')
 }
 
-/// Returns whether apiVersion and kind are keys of the top-level YAML mapping, at the indentation of its
+/// True if apiVersion and kind are keys of the top-level YAML mapping, at the indentation of its
 /// first key. An extra blank may be the error in the file.
-fn yaml_has_api_version_and_kind(text: &str) -> (bool, bool) {
+fn yaml_has_api_version_and_kind(text: &str) -> bool {
     let margin = first_content_line(text).map_or(0, |(margin, _)| margin);
-    let is_key = |line: &str, key: &str| {
-        let indent = line.bytes().take(margin).take_while(|byte| *byte == b' ').count();
-        let line = line.get(indent..).unwrap_or_default();
-        let line = line.strip_prefix([' ', '\t']).unwrap_or(line);
-        let line = line.strip_prefix(['"', '\'']).unwrap_or(line);
-        let rest = line.strip_prefix(key).unwrap_or_default();
-        rest.strip_prefix(['"', '\'']).unwrap_or(rest).trim_start().starts_with(':')
+    let has_key = |key: &str| {
+        text.lines().any(|line| {
+            let indent = line.bytes().take(margin).take_while(|byte| *byte == b' ').count();
+            let line = line.get(indent..).unwrap_or_default();
+            let line = line.strip_prefix([' ', '\t']).unwrap_or(line);
+            let line = line.strip_prefix(['"', '\'']).unwrap_or(line);
+            let rest = line.strip_prefix(key).unwrap_or_default();
+            rest.strip_prefix(['"', '\'']).unwrap_or(rest).trim_start().starts_with(':')
+        })
     };
-    let mut found = (false, false);
-    for line in text.lines() {
-        found.0 |= is_key(line, "apiVersion");
-        found.1 |= is_key(line, "kind");
-    }
-    found
+    has_key("apiVersion") && has_key("kind")
 }
 
-/// Returns whether apiVersion and kind are keys of the top-level object of a JSON text.
-fn json_has_api_version_and_kind(text: &str) -> (bool, bool) {
+/// True if apiVersion and kind are keys of the top-level object of a JSON text.
+fn json_has_api_version_and_kind(text: &str) -> bool {
     let (mut depth, mut found) = (0_usize, (false, false));
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}', '[', ']', '"']) {
@@ -199,7 +192,7 @@ fn json_has_api_version_and_kind(text: &str) -> (bool, bool) {
             }
         }
     }
-    found
+    found == (true, true)
 }
 
 /// The number of bytes before the closing quote of a JSON string whose opening quote was read; all of them if there is

@@ -43,10 +43,7 @@ impl<'a> LineIndex<'a> {
 
     /// The line and column, both from 1, of a byte; a byte past the end counts as the end.
     pub fn line_and_column(&self, at: usize) -> (usize, usize) {
-        let mut at = at.min(self.text.len());
-        while !self.text.is_char_boundary(at) {
-            at -= 1;
-        }
+        let at = self.text.floor_char_boundary(at);
         let line = self.line_of(at);
         let start = self.line_starts().get(line - 1).copied().unwrap_or_default();
         let column = if at - start < 2 * BLOCK_BYTES {

@@ -1,7 +1,6 @@
 //! Conversions between types, and the type of a value.
 
-use std::sync::Arc;
-
+use tollgate_formats::gofloat;
 use tollgate_formats::gotime::{self, Timestamp};
 
 use super::operators::{int_or_overflow, uint_or_overflow};
@@ -34,7 +33,7 @@ pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Option<Eval
         ("bytes", Value::String(text)) => Some(Value::Bytes(text.as_bytes().into())),
         ("double", Value::Int(value)) => Some(Value::Double(number::double_of_int(*value))),
         ("double", Value::Uint(value)) => Some(Value::Double(number::double_of_uint(*value))),
-        ("double", Value::String(text)) => number::parse_double_like_go(text).map(Value::Double),
+        ("double", Value::String(text)) => gofloat::parse_float(text).map(Value::Double),
         ("int", Value::Uint(value)) => return Some(int_or_overflow(i64::try_from(*value).ok())),
         ("int", Value::Double(value)) => {
             return Some(int_or_overflow(number::truncate_double_to_int(*value)));
@@ -57,11 +56,8 @@ pub(in crate::evaluate) fn convert(function: &str, value: &Value) -> Option<Eval
             let time = Timestamp { seconds: *seconds, nanos: 0 };
             return Some(times::timestamp_in_range(OffsetTimestamp { time, offset: 0 }));
         }
-        ("timestamp", Value::String(text)) => match gotime::parse_rfc3339(text) {
-            Ok(time) => {
-                let offset = utc_offset_seconds(text);
-                return Some(times::timestamp_in_range(OffsetTimestamp { time, offset }));
-            }
+        ("timestamp", Value::String(text)) => match gotime::parse_rfc3339_with_offset(text) {
+            Ok((time, offset)) => return Some(times::timestamp_in_range(OffsetTimestamp { time, offset })),
             Err(_) => None,
         },
         _ => None,
@@ -84,17 +80,4 @@ pub(super) fn text_of_non_string_value(value: &Value) -> Option<String> {
         Value::Cidr(prefix) => prefix.to_string(),
         _ => return None,
     })
-}
-
-/// The UTC offset at the end of an RFC 3339 time, in seconds; 0 for `Z`.
-fn utc_offset_seconds(text: &Arc<str>) -> i64 {
-    let Some((_, &[sign, h1, h2, b':', m1, m2])) = text.as_bytes().split_last_chunk() else { return 0 };
-    let number =
-        |tens: u8, ones: u8| i64::from(tens.wrapping_sub(b'0')) * 10 + i64::from(ones.wrapping_sub(b'0'));
-    let offset = number(h1, h2) * 3600 + number(m1, m2) * 60;
-    match sign {
-        b'+' => offset,
-        b'-' => -offset,
-        _ => 0,
-    }
 }

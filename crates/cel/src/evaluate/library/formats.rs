@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use tollgate_formats::gotime;
 use tollgate_formats::names::{self, KeyErrorWord, LengthUnitWord, Problem};
+use tollgate_formats::{gofmt, gotime};
 
 use super::patterns::{self, GoPattern};
 use super::urlparse;
@@ -99,9 +99,7 @@ fn mask_trailing_dash_of_name_prefix(text: &str) -> Cow<'_, str> {
     match text.strip_suffix('-') {
         // Upstream drops the character before the dash as well.
         Some(front) if !front.is_empty() => {
-            let kept = front.len() - 1;
-            let kept = (0..=kept).rev().find(|at| front.is_char_boundary(*at)).unwrap_or(0);
-            Cow::Owned(format!("{}a", front.get(..kept).unwrap_or_default()))
+            Cow::Owned(format!("{}a", gofmt::byte_prefix(front, front.len() - 1)))
         }
         _ => Cow::Borrowed(text),
     }

@@ -1,6 +1,8 @@
 //! The string functions of cel-go's extension library, version 2, and of the standard library. Positions count
 //! characters.
 
+use tollgate_formats::gofmt;
+
 use super::{CallContext, MAX_CREATED_TEXT_BYTES, formatting};
 use crate::evaluate::collections::List;
 use crate::evaluate::value::{EvalFailure, Evaluated, Value, cost_limit_exceeded, eval_error};
@@ -117,10 +119,9 @@ fn last_index_of(text: &str, part: &str, offset: Option<i64>, context: &CallCont
     if offset > last {
         return Ok(Value::Int(-1));
     }
-    let end = byte_offset_of_char(text, offset).map_or(text.len(), |at| text.len().min(at + part.len()));
+    let end = byte_offset_of_char(text, offset).map_or(text.len(), |at| at + part.len());
     // Where that is inside of a character, nothing begins at the offset itself.
-    let end = (0..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    let found = text.get(..end).and_then(|head| text.get(..head.rfind(part)?));
+    let found = gofmt::byte_prefix(text, end).rfind(part).and_then(|at| text.get(..at));
     Ok(char_index_or_minus_one(found))
 }
 
@@ -192,17 +193,9 @@ fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {
-        match c {
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{b}' => quoted.push_str("\\v"),
-            '\\' => quoted.push_str("\\\\"),
-            '"' => quoted.push_str("\\\""),
-            other => quoted.push(other),
+        match gofmt::short_escape(c) {
+            Some(escape) => quoted.push_str(escape),
+            None => quoted.push(c),
         }
     }
     quoted.push('"');
