@@ -169,8 +169,8 @@ fn shortened_if_longer_than(text: &str, limit: usize) -> Option<String> {
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     kept: Vec<Finding>,
-    /// Number of omitted findings of each rule, in the order of their first occurrence.
-    left_out: Vec<(RuleId, usize)>,
+    /// Number of omitted findings of each rule.
+    left_out: BTreeMap<RuleId, usize>,
     budget: FindingBudget,
 }
 
@@ -198,7 +198,7 @@ impl Findings {
 
     /// True if findings were omitted that belong to a rule for which `such` returns true.
     pub fn has_omitted_where(&self, such: impl Fn(RuleId) -> bool) -> bool {
-        self.left_out.iter().any(|(rule, _)| such(rule))
+        self.left_out.keys().any(|rule| such(rule))
     }
 
     /// Adds a finding and returns it; `None` if the budget is used up and it is only counted.
@@ -207,18 +207,13 @@ impl Findings {
             self.record_omitted(finding.rule, 1);
             return None;
         }
-        self.kept.push(finding);
-        self.kept.last_mut()
+        Some(self.kept.push_mut(finding))
     }
 
     /// Records that `count` more findings of a rule were omitted.
     pub fn record_omitted(&mut self, rule: RuleId, count: usize) {
-        if count == 0 {
-            return;
-        }
-        match self.left_out.iter_mut().find(|(known, _)| *known == rule) {
-            Some((_, counted)) => *counted += count,
-            None => self.left_out.push((rule, count)),
+        if count > 0 {
+            *self.left_out.entry(rule).or_default() += count;
         }
     }
 
@@ -233,7 +228,7 @@ impl Findings {
 
     /// The kept findings, and how many of each rule were left out.
     pub fn into_parts(self) -> (Vec<Finding>, BTreeMap<RuleId, usize>) {
-        (self.kept, self.left_out.into_iter().collect())
+        (self.kept, self.left_out)
     }
 }
 

@@ -6,12 +6,9 @@
 
 use std::ops::Range;
 
-use granit_parser::{Event, Parser};
+use granit_parser::Event;
 
 use super::yaml;
-
-/// Maximum nesting depth of containers, as for documents.
-const MAX_NESTING: usize = 1_000;
 
 /// The comments of a text in order, as ranges of its bytes, from the `#` to the end of the line.
 pub fn comment_ranges(text: &str) -> Vec<Range<usize>> {
@@ -53,12 +50,7 @@ fn collect_part_comments(text: &str, part: Range<usize>, found: &mut Vec<Range<u
 /// Adds the comments of `text`, which starts at the byte `start` of the whole text. Returns false if it cannot be
 /// parsed to its end.
 fn collect_parsed_comments(text: &str, start: usize, found: &mut Vec<Range<usize>>) -> bool {
-    let options = granit_parser::options! {
-        emit_comments: true,
-        flow_nesting_limit: MAX_NESTING,
-        block_nesting_limit: MAX_NESTING,
-    };
-    let mut parser = Parser::new_from_str_with_options(text, options);
+    let mut parser = yaml::new_parser_with_nesting_limit(text, true);
     while let Some(event) = yaml::next_event(&mut parser) {
         let Ok((event, span)) = event else { return false };
         if let (Event::Comment(..), Some(bytes)) = (event, span.byte_range()) {

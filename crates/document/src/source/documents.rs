@@ -174,8 +174,8 @@ pub struct Documents<'a> {
     json: bool,
     /// The JSON error of the stream, until a YAML document was read from it.
     json_error: Option<DocumentError>,
-    /// The part between two `---` lines being read, and its offset.
-    part: Option<(usize, yaml::YamlPartReader<'a>)>,
+    /// What is left of the part between two `---` lines that is read, and its offset.
+    part: Option<(usize, std::vec::IntoIter<Result<Doc<'a>, DocumentError>>)>,
     /// An error to report after the preceding document.
     pending: Option<DocumentError>,
     /// Maximum size of a document in bytes.
@@ -222,8 +222,8 @@ impl<'a> Documents<'a> {
     fn next_json_or_switch_to_yaml(&mut self) -> Option<NextDocument<'a>> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let start = self.at + rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
-        let value =
-            self.text.get(start..max_document_end(self.text, start, self.max_size)).unwrap_or_default();
+        let end = self.text.floor_char_boundary(start.saturating_add(self.max_size));
+        let value = self.text.get(start..end).unwrap_or_default();
         if value.is_empty() {
             return None;
         }
@@ -270,10 +270,8 @@ impl<'a> Documents<'a> {
     /// The next YAML document that is not empty; `None` at the end.
     fn next_yaml(&mut self) -> Option<NextDocument<'a>> {
         loop {
-            if let Some((offset, reader)) = &mut self.part {
-                let next = reader.next_document();
-                self.budget = reader.budget;
-                match next {
+            if let Some((offset, documents)) = &mut self.part {
+                match documents.next() {
                     Some(Ok(doc)) => {
                         self.json_error = None;
                         if doc.root().is_null_or_absent() {
@@ -305,7 +303,7 @@ impl<'a> Documents<'a> {
                     format!("yaml: control characters are not allowed (U+{:04X})", u32::from(letter));
                 return Some(Err(self.json_error.take().unwrap_or(DocumentError::new(start + at, message))));
             }
-            self.part = Some((start, yaml::YamlPartReader::new(part, self.budget)));
+            self.part = Some((start, yaml::read_part(part, &mut self.budget).into_iter()));
         }
     }
 
@@ -338,15 +336,6 @@ impl<'a> Documents<'a> {
         self.at = self.text.len();
         (start < self.text.len()).then_some((start, self.text.len()))
     }
-}
-
-/// The end offset, on a character boundary, of the longest allowed document that starts at `start`.
-fn max_document_end(text: &str, start: usize, max_size: usize) -> usize {
-    let mut end = text.len().min(start.saturating_add(max_size));
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    end
 }
 
 /// The error for a document of more than `max_size` bytes.

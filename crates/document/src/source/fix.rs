@@ -63,7 +63,7 @@ type Replacement = (Range<usize>, String);
 
 /// The fix as edits of the file's text; `None` if it is not sure how to write them.
 pub(super) fn text_fix(document: &Document<'_>, lines: &LineIndex<'_>, fix: &Fix) -> Option<TextFix> {
-    let editor = ReplacementBuilder { doc: &document.doc, source: document.doc.source(), document, lines };
+    let editor = ReplacementBuilder { document, lines };
     if document.shared_values().has_odd_breaks {
         return None;
     }
@@ -74,7 +74,7 @@ pub(super) fn text_fix(document: &Document<'_>, lines: &LineIndex<'_>, fix: &Fix
     all.sort_by_key(|(bytes, _)| (bytes.start, bytes.end));
     let mut end = 0;
     for (bytes, _) in &all {
-        if bytes.start < end || bytes.end > editor.source.len() {
+        if bytes.start < end || bytes.end > editor.source().len() {
             return None;
         }
         end = bytes.end;
@@ -113,18 +113,10 @@ impl AliasSharedValues {
         }
         AliasSharedValues { spans: shared, has_odd_breaks }
     }
-
-    /// True if several places share the value.
-    fn is_shared_by_aliases(&self, value: Value<'_>) -> bool {
-        let span = value.span();
-        self.spans.contains(&(span.start, span.end))
-    }
 }
 
 /// Turns edits of fields into replacements of bytes, for one document.
 struct ReplacementBuilder<'d> {
-    doc: &'d Doc<'d>,
-    source: &'d str,
     document: &'d Document<'d>,
     /// The lines of the whole file, for converting offsets to positions.
     lines: &'d LineIndex<'d>,
@@ -162,15 +154,13 @@ impl<'d> ReplacementBuilder<'d> {
     /// The location that a path leads to; `None` if the field does not exist, or a value on the path is
     /// shared.
     fn unshared_edit_target(&self, path: &FieldPath) -> Option<EditTarget<'d>> {
-        let shared = self.document.shared_values();
-        let mut target = EditTarget { parent: Value::absent(), key: None, value: self.doc.root() };
+        let mut target = EditTarget { parent: Value::absent(), key: None, value: self.document.doc.root() };
         for step in path.user_steps() {
             let parent = target.value;
             let (key, value) = self.document.locator.follow(parent, step)?;
             let is_own = |value: Value<'_>| {
                 let (inner, outer) = (value.span(), parent.span());
-                !shared.is_shared_by_aliases(value)
-                    && (inner.end <= inner.start || outer.start <= inner.start)
+                !self.is_shared_by_aliases(value) && (inner.end <= inner.start || outer.start <= inner.start)
             };
             if !is_own(value) || key.is_some_and(|key| !is_own(key)) {
                 return None;
@@ -180,6 +170,17 @@ impl<'d> ReplacementBuilder<'d> {
         Some(target)
     }
 
+    /// True if several places share the value.
+    fn is_shared_by_aliases(&self, value: Value<'_>) -> bool {
+        let span = value.span();
+        self.document.shared_values().spans.contains(&(span.start, span.end))
+    }
+
+    /// The text of the document.
+    fn source(&self) -> &'d str {
+        self.document.doc.source()
+    }
+
     /// The bytes of a value in the text of the document.
     fn bytes(value: Value<'_>) -> Range<usize> {
         value.span().start as usize..value.span().end as usize
@@ -187,7 +188,7 @@ impl<'d> ReplacementBuilder<'d> {
 
     /// The document's text at these bytes; empty if they are outside of it.
     fn text(&self, bytes: Range<usize>) -> &'d str {
-        self.source.get(bytes).unwrap_or_default()
+        self.source().get(bytes).unwrap_or_default()
     }
 
     /// A value as it is written in the document, quotes and brackets included.
@@ -222,13 +223,13 @@ impl<'d> ReplacementBuilder<'d> {
     /// shared.
     fn unshared_member_end(&self, key: Value<'d>, value: Value<'d>) -> Option<usize> {
         let bytes = Self::bytes(value);
-        if self.document.shared_values().is_shared_by_aliases(value) {
+        if self.is_shared_by_aliases(value) {
             return None;
         }
         if !bytes.is_empty() {
             return (bytes.start >= Self::bytes(key).end).then_some(bytes.end);
         }
-        let after = self.source.get(Self::bytes(key).end..)?;
+        let after = self.source().get(Self::bytes(key).end..)?;
         let colon = after.len() - after.trim_start_matches([' ', '\t']).len();
         after.get(colon..)?.starts_with(':').then(|| Self::bytes(key).end + colon + 1)
     }

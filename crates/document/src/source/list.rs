@@ -62,7 +62,7 @@ impl<'d> DocumentObject<'d> {
 
 /// The objects of a document: the root itself, or the items of a list and of lists in it.
 pub fn objects(root: Value<'_>) -> Objects<'_> {
-    Objects { todo: vec![PendingObject { value: root, indexes: Vec::new(), inherit: None }] }
+    Objects { todo: vec![listed_object(root, Vec::new(), None)] }
 }
 
 /// An object with the apiVersion and kind of its list, unless it has its own.
@@ -126,16 +126,8 @@ pub fn duplicate_type_or_items_keys_of_lists(root: Value<'_>) -> Vec<FieldPath> 
 /// Iterator over the objects, in document order.
 #[derive(Debug)]
 pub struct Objects<'d> {
-    todo: Vec<PendingObject<'d>>,
-}
-
-/// An object or list that is not visited yet.
-#[derive(Debug)]
-struct PendingObject<'d> {
-    value: Value<'d>,
-    indexes: Vec<usize>,
-    /// The apiVersion and kind of the list that the object is in, which it gets if it has neither.
-    inherit: Option<(&'d str, &'d str)>,
+    /// The objects and lists that are not visited yet, the next one last.
+    todo: Vec<DocumentObject<'d>>,
 }
 
 impl<'d> Iterator for Objects<'d> {
@@ -143,11 +135,12 @@ impl<'d> Iterator for Objects<'d> {
 
     fn next(&mut self) -> Option<DocumentObject<'d>> {
         loop {
-            let PendingObject { value, indexes, inherit } = self.todo.pop()?;
+            let object = self.todo.pop()?;
+            let (value, indexes) = (object.value, &object.indexes);
             let kind = last_member(value, "kind").str();
             let list = last_member(value, "items");
             if kind.is_empty() || list.kind() != ValueKind::Array || indexes.len() >= MAX_LIST_NESTING {
-                return Some(listed_object(value, indexes, inherit));
+                return Some(object);
             }
             let item_kind = kind.strip_suffix("List");
             let inherited = item_kind.unwrap_or(kind);
@@ -161,13 +154,13 @@ impl<'d> Iterator for Objects<'d> {
             self.todo.extend(items.map(|(index, value)| {
                 let mut indexes = indexes.clone();
                 indexes.push(index);
-                PendingObject { value, indexes, inherit: inherited }
+                listed_object(value, indexes, inherited)
             }));
             if let Some(added) = self.todo.get_mut(from..) {
                 added.reverse();
             }
             if item_kind.is_none() {
-                return Some(listed_object(value, indexes, inherit));
+                return Some(object);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! reads the text again from its start.
 //!
 //! Invariant: a document that is read here is the one that the parser would give, with the same positions. Builds with
-//! debug assertions read every text both ways and compare (`yaml::Reader::new`).
+//! debug assertions read every text both ways and compare (`yaml::read_part`).
 
 use granit_parser::{ScalarStyle, StructureStyle};
 
@@ -345,7 +345,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// The comparison is in `yaml::Reader::new`. A line that would leave the text to the parser is seldom kept, so
+        /// The comparison is in `yaml::read_part`. A line that would leave the text to the parser is seldom kept, so
         /// that most texts are compared.
         #[test]
         fn the_parser_reads_the_same(

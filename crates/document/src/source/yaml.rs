@@ -26,95 +26,57 @@ const MAX_COMPARED_BYTES: usize = 64 << 10;
 /// Maximum nesting depth of containers.
 const MAX_NESTING: usize = 1_000;
 
-/// Reads the documents of a text between two `---` lines: usually one, and an error if another follows `...`.
-pub(super) struct YamlPartReader<'a> {
-    source: &'a str,
-    documents: LazyOrEagerDocuments<'a>,
-    /// Number of documents read so far from this text.
-    count: usize,
-    /// Remaining number of bytes that may be parsed again.
-    pub(super) budget: usize,
+/// The documents of a text between two `---` lines: usually one, and an error if another follows `...`. Parsing again is
+/// deducted from `budget` in bytes.
+pub(super) fn read_part<'a>(source: &'a str, budget: &mut usize) -> Vec<Result<Doc<'a>, DocumentError>> {
+    let Some(document) = read_simple_document(source) else { return read_with_parser(source, budget) };
+    debug_assert!(
+        source.len() > MAX_COMPARED_BYTES || matches_parser_result(&document, source),
+        "the parser reads this otherwise: {source}"
+    );
+    vec![Ok(document)]
 }
 
-/// The source of the documents of a text.
-enum LazyOrEagerDocuments<'a> {
-    /// Documents are read one by one.
-    Parser(Box<(YamlPart<'a>, Parser<'a, StrInput<'a>>)>),
-    /// Documents that were read all at once.
-    Read(std::vec::IntoIter<Result<Doc<'a>, DocumentError>>),
-}
-
-impl<'a> YamlPartReader<'a> {
-    /// A reader of the text; `budget` is how many bytes may be parsed again.
-    pub(super) fn new(source: &'a str, budget: usize) -> YamlPartReader<'a> {
-        let documents = match read_simple_document(source) {
-            Some(document) => {
-                debug_assert!(
-                    source.len() > MAX_COMPARED_BYTES || matches_parser_result(&document, source),
-                    "the parser reads this otherwise: {source}"
-                );
-                LazyOrEagerDocuments::Read(vec![Ok(document)].into_iter())
-            }
-            None => documents_from_parser(source),
-        };
-        YamlPartReader { source, documents, count: 0, budget }
+/// [`read_part`] with the general parser and never with [`read_simple_document`].
+fn read_with_parser<'a>(source: &'a str, budget: &mut usize) -> Vec<Result<Doc<'a>, DocumentError>> {
+    if let Some(text) = with_line_break_after_blank_last_line(source) {
+        return parsed_documents(source, &text);
     }
-
-    /// The next document; `None` at the end of the text or after an error.
-    pub(super) fn next_document(&mut self) -> Option<Result<Doc<'a>, DocumentError>> {
-        let document = match &mut self.documents {
-            LazyOrEagerDocuments::Parser(parser) => parser.0.next_document(&mut parser.1, self.source),
-            LazyOrEagerDocuments::Read(documents) => return documents.next(),
-        };
-        let Some(Err(fault)) = document else {
-            self.count += 1;
-            return document;
-        };
-        if let Some(text) = copy_with_rejected_scalars_masked(self.source, &mut self.budget) {
-            self.documents = read_documents_from_copy(self.source, &text, self.count);
-            return self.next_document();
-        }
+    let mut documents = parsed_documents(source, source);
+    let Some(Err(fault)) = documents.last_mut() else { return documents };
+    if let Some(text) = copy_with_rejected_scalars_masked(source, budget) {
+        let known = documents.len() - 1;
+        documents.truncate(known);
+        documents.extend(parsed_documents(source, &text).into_iter().skip(known));
+    } else if *budget == 0 {
         // kubectl may read what was not looked at.
-        let by = if self.budget == 0 { RefusedBy::Tollgate } else { fault.by };
-        Some(Err(DocumentError { by, ..fault }))
+        fault.by = RefusedBy::Tollgate;
     }
-}
-
-/// The documents of a text, read with the general parser and never with [`read_simple_document`].
-fn documents_from_parser(source: &str) -> LazyOrEagerDocuments<'_> {
-    match with_line_break_after_blank_last_line(source) {
-        Some(text) => read_documents_from_copy(source, &text, 0),
-        None => LazyOrEagerDocuments::Parser(Box::new((
-            YamlPart::new(source),
-            new_parser_with_nesting_limit(source),
-        ))),
-    }
+    documents
 }
 
 /// True if a document is the only one that the parser reads from the text, with the same nodes at the same positions.
 fn matches_parser_result(document: &Doc<'_>, source: &str) -> bool {
-    let documents = documents_from_parser(source);
-    let mut reader = YamlPartReader { source, documents, count: 0, budget: 0 };
-    let Some(Ok(parsed)) = reader.next_document() else { return false };
+    let parsed = read_with_parser(source, &mut 0);
+    let [Ok(parsed)] = parsed.as_slice() else { return false };
     let nodes = |document: &Doc<'_>| {
         let all = document.root().self_and_descendants();
         all.map(|node| (node.kind(), node.span(), node.node_count(), node.text().to_owned()))
             .collect::<Vec<_>>()
     };
-    nodes(&parsed) == nodes(document) && reader.next_document().is_none()
+    nodes(parsed) == nodes(document)
 }
 
-/// Reads all documents after the first `skipped` from `text`, a copy of the source with the same positions.
-fn read_documents_from_copy<'a>(source: &'a str, text: &str, skipped: usize) -> LazyOrEagerDocuments<'a> {
-    let (mut part, mut parser) = (YamlPart::new(source), new_parser_with_nesting_limit(text));
-    let documents = std::iter::from_fn(|| part.next_document(&mut parser, text)).skip(skipped);
-    LazyOrEagerDocuments::Read(documents.collect::<Vec<_>>().into_iter())
+/// The documents that the parser reads from `text`, the source or a copy with the same positions.
+fn parsed_documents<'a>(source: &'a str, text: &str) -> Vec<Result<Doc<'a>, DocumentError>> {
+    let (mut part, mut parser) = (YamlPart::new(source), new_parser_with_nesting_limit(text, false));
+    std::iter::from_fn(|| part.next_document(&mut parser, text)).collect()
 }
 
-/// Creates a parser with Tollgate's nesting limit and without comments.
-fn new_parser_with_nesting_limit(text: &str) -> Parser<'_, StrInput<'_>> {
+/// Creates a parser with Tollgate's nesting limit.
+pub(super) fn new_parser_with_nesting_limit(text: &str, emit_comments: bool) -> Parser<'_, StrInput<'_>> {
     let options = granit_parser::options! {
-        emit_comments: false,
+        emit_comments: emit_comments,
         flow_nesting_limit: MAX_NESTING,
         block_nesting_limit: MAX_NESTING,
     };
@@ -148,7 +110,7 @@ pub(super) fn copy_with_rejected_scalars_masked(source: &str, budget: &mut usize
 
 /// The byte of the parser's first error in a text; `None` if there is none.
 fn first_parse_error_offset(text: &str) -> Option<usize> {
-    let mut parser = new_parser_with_nesting_limit(text);
+    let mut parser = new_parser_with_nesting_limit(text, false);
     loop {
         if let Err(error) = next_event(&mut parser)? {
             return error.marker().byte_offset();

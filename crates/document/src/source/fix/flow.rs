@@ -44,7 +44,7 @@ impl ReplacementBuilder<'_> {
     /// the lines between them are indented.
     pub(super) fn enclose(&self, bytes: Range<usize>, open: &str, close: &str) -> Vec<Replacement> {
         let before = self.text(self.line_start(bytes.start)..bytes.start);
-        if !before.trim().is_empty() || before.is_empty() && self.doc.syntax() != Syntax::Json {
+        if !before.trim().is_empty() || before.is_empty() && self.document.doc.syntax() != Syntax::Json {
             return vec![
                 (bytes.start..bytes.start, open.to_owned()),
                 (bytes.end..bytes.end, close.to_owned()),

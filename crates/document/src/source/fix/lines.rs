@@ -15,13 +15,13 @@ impl ReplacementBuilder<'_> {
     pub(super) fn line_end(&self, at: usize) -> usize {
         let end =
             self.lines.line_range_at(self.document.offset + at).end.saturating_sub(self.document.offset);
-        end.min(self.source.len())
+        end.min(self.source().len())
     }
 
     /// The line break, `\n` or `\r\n`, of the line that a byte is in, or of the line before if it is the last; `\n` if
     /// there is none.
     pub(super) fn line_break(&self, at: usize) -> &'static str {
-        let after = self.source.get(self.line_end(at)..).unwrap_or_default();
+        let after = self.source().get(self.line_end(at)..).unwrap_or_default();
         let before = self.text(0..self.line_start(at));
         if after.starts_with('\r') || after.is_empty() && before.ends_with("\r\n") { "\r\n" } else { "\n" }
     }
@@ -92,7 +92,7 @@ impl ReplacementBuilder<'_> {
         let first = self.line_start(bytes.start);
         for start in std::iter::once(first).chain(self.line_starts_after_first(first..bytes.end)) {
             let end = self.line_end(start);
-            let next = (end + self.line_break(start).len()).min(self.source.len());
+            let next = (end + self.line_break(start).len()).min(self.source().len());
             let indent = self.text(start..end).len() - self.text(start..end).trim_start_matches(' ').len();
             let content_end = ends.iter().copied().filter(|at| (start..=end).contains(at)).max();
             let tail_start = content_end.unwrap_or(start + indent);

@@ -1,7 +1,7 @@
 //! Wraps a value in a list, and replaces a list by its only item.
 
 use super::{EditTarget, Replacement, ReplacementBuilder};
-use crate::doc::{Value, ValueKind};
+use crate::doc::ValueKind;
 
 impl<'d> ReplacementBuilder<'d> {
     /// Wraps a value in a list. Returns `None` if it is a list, is not written, or would be read differently
@@ -53,9 +53,5 @@ impl<'d> ReplacementBuilder<'d> {
             return None;
         }
         Some(vec![(whole.start..inner.start, String::new()), (inner.end..whole.end, String::new())])
-    }
-
-    fn is_shared_by_aliases(&self, value: Value<'_>) -> bool {
-        self.document.shared_values().is_shared_by_aliases(value)
     }
 }

@@ -107,7 +107,7 @@ impl<'d> ReplacementBuilder<'d> {
             moved.push_str(&" ".repeat(if line.is_empty() { 0 } else { column }));
             moved.push_str(line);
         }
-        let next = (stop + self.line_break(stop).len()).min(self.source.len());
+        let next = (stop + self.line_break(stop).len()).min(self.source().len());
         let mut out = vec![(start..next, String::new())];
         out.push((end..end, moved));
         Some(out)

@@ -45,7 +45,7 @@ impl ReplacementBuilder<'_> {
     /// The text of a string, with the quotes that `like` has; with double quotes if it has none and the string needs
     /// them.
     pub(super) fn string_text(&self, text: &str, like: &str) -> String {
-        let is_quoted = self.doc.syntax() == Syntax::Json || like.starts_with('"');
+        let is_quoted = self.document.doc.syntax() == Syntax::Json || like.starts_with('"');
         if is_quoted || text.chars().any(char::is_control) {
             return double_quoted(text);
         }
