@@ -34,7 +34,7 @@ use run::Evaluation;
 use value::{EvalFailure, Value};
 
 use super::outcome::{CelEnv, CheckOutcome, ExpressionPurpose};
-use super::tree::Literal;
+use super::tree::{Literal, Tree};
 use super::{DEEP_STACK, check_result_type, needs_deep_stack};
 
 /// Behaviors of the evaluation that differ between releases.
@@ -111,6 +111,7 @@ pub const BEHAVIOUR_V1_37: ReleaseBehaviour = ReleaseBehaviour {
 /// A compiled device selector, which can be evaluated for devices.
 #[derive(Debug)]
 pub struct Program {
+    tree: Tree,
     plan: Plan,
     behaviour: ReleaseBehaviour,
     /// True if the expression may read the device's capacity.
@@ -177,7 +178,7 @@ impl Program {
             return failed(format!("attribute {name}: unsupported attribute value"));
         }
         let variable = device.variable_value(self.needs_capacity);
-        match Evaluation::new(&self.plan, &self.behaviour, variable).eval(self.plan.root) {
+        match Evaluation::new(&self.tree, &self.plan, &self.behaviour, variable).eval(self.tree.root()) {
             Ok(Value::Bool(answer)) => Ok(answer),
             Ok(other) => failed(not_a_bool_message(&other)),
             Err(EvalFailure::Error(text) | EvalFailure::Cancelled(text)) => failed(text.to_string()),
@@ -194,7 +195,7 @@ fn compile_on_current_stack(
     let selector = ExpressionPurpose::Selector;
     let (tree, checked) = check_result_type(expression, selector, behaviour.env, usize::MAX)?;
     let plan = planner::plan_expression(&tree, &checked, behaviour, true).map_err(CompileError)?;
-    Ok(Program { needs_capacity: plan.needs_capacity(), plan, behaviour: *behaviour, is_deep })
+    Ok(Program { needs_capacity: plan.needs_capacity(), tree, plan, behaviour: *behaviour, is_deep })
 }
 
 /// True if converting a literal by `function`, such as `duration`, fails.

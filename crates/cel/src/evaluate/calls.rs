@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::collections::{Key, equal_keys_of_other_number_types};
 use super::library::{self, CallContext};
-use super::plan::{ArgumentGuard, Call, StepId, StepKind};
+use super::plan::{ArgumentGuard, Call, Step};
 use super::planner::{Planned, Planner};
 use super::value::{EvalFailure, Value};
 use crate::functions;
@@ -18,27 +18,26 @@ use crate::regex;
 use crate::tree::NodeId;
 
 impl Planner<'_> {
-    /// Adds the step of a function call. The conversion of a constant is computed now, and a constant pattern is
+    /// The step of a function call. The conversion of a constant is computed now, and a constant pattern is
     /// compiled now; the error is the first that the server finds then.
     pub(super) fn plan_function(
         &mut self,
-        id: NodeId,
         name: &'static str,
         overloads: &[&'static Overload],
-        args: Vec<StepId>,
+        args: Vec<NodeId>,
     ) -> Planned {
         let overload = if let [only] = overloads { Some(*only) } else { None };
         if let (("@in", [arg, list]), Some(_)) = ((name, args.as_slice()), overload)
-            && let Some(kind) = self.constant_membership_step(*arg, *list)
+            && let Some(step) = self.constant_membership_step(*arg, *list)
         {
-            return Ok(self.add(id, kind));
+            return Ok(step);
         }
         let (guard, stops_early) = self.argument_guard_and_whether_lazy(name, overload);
         if let ([arg], true) = (args.as_slice(), is_conversion(name)) {
             if let Some(constant) = self.constant_of(*arg).cloned() {
                 let context = CallContext::of(self.behaviour);
                 return match library::call_with_guard(&guard, name, &[constant], &context) {
-                    Ok(value) => Ok(self.add(id, StepKind::Constant(value))),
+                    Ok(value) => Ok(Step::Constant(value)),
                     Err(EvalFailure::Error(text) | EvalFailure::Cancelled(text)) => Err(text.to_string()),
                     Err(EvalFailure::Unsupported(what)) => Err(what.to_owned()),
                 };
@@ -59,7 +58,7 @@ impl Planner<'_> {
         let pattern = pattern.and_then(|pattern| library::patterns::compile_go_pattern(pattern).ok());
         let stops_early = stops_early || pattern.is_some();
         let call = Call { function: name, overload, args, stops_early, guard, pattern };
-        Ok(self.add(id, StepKind::Call(Box::new(call))))
+        Ok(Step::Call(Box::new(call)))
     }
 
     /// The check of a function's arguments, and whether those after a failed one are left unevaluated.
@@ -85,11 +84,11 @@ impl Planner<'_> {
 
     /// The step for `x in [1, 2]`, if all elements of the list are plain constants. It makes no set for a plan that is
     /// not run.
-    fn constant_membership_step(&self, arg: StepId, list: StepId) -> Option<StepKind> {
+    fn constant_membership_step(&self, arg: NodeId, list: NodeId) -> Option<Step> {
         let Value::List(list) = self.constant_of(list)? else { return None };
         let items = list.items().ok()?;
         if items.is_empty() {
-            return Some(StepKind::Constant(Value::Bool(false)));
+            return Some(Step::Constant(Value::Bool(false)));
         }
         let mut set = BTreeSet::new();
         for item in items.iter().filter(|_| self.is_run) {
@@ -102,7 +101,7 @@ impl Planner<'_> {
             set.extend([Some(item), as_double.as_ref()].into_iter().flatten().flat_map(Key::from_value));
             set.extend(equal_keys_of_other_number_types(item));
         }
-        Some(StepKind::Member { arg, set })
+        Some(Step::Member { arg, set })
     }
 }
 

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use super::collections::{List, Map};
-use super::plan::LoopStep;
 use super::run::{Evaluation, check_not_cancelled};
 use super::value::{Evaluated, Value, eval_error, go_panic_failure, no_such_overload};
+use crate::tree::Loop;
 
 /// The values of the variables of a loop during one iteration.
 pub(super) struct LoopScope<'p> {
-    body: &'p LoopStep,
+    body: &'p Loop,
     /// The accumulated value, evaluated on first use.
     accumulated: Option<Evaluated>,
     is_growing: bool,
@@ -23,7 +23,7 @@ pub(super) struct LoopScope<'p> {
 }
 
 impl<'p> Evaluation<'p> {
-    pub(super) fn eval_loop(&mut self, body: &'p LoopStep) -> Evaluated {
+    pub(super) fn eval_loop(&mut self, body: &'p Loop) -> Evaluated {
         // The scope is there while the range is evaluated, but nothing in it can name it.
         let range = self.eval(body.range)?;
         let turns: Vec<(Value, Option<Value>)> = match (&range, &body.second_variable) {
@@ -62,7 +62,7 @@ impl<'p> Evaluation<'p> {
         })
     }
 
-    fn run_iterations(&mut self, body: &'p LoopStep, turns: Vec<(Value, Option<Value>)>) -> Evaluated {
+    fn run_iterations(&mut self, body: &'p Loop, turns: Vec<(Value, Option<Value>)>) -> Evaluated {
         let depth = self.scopes.len();
         for (first, second) in turns {
             if let Some(scope) = self.scopes.last_mut() {

@@ -4,7 +4,7 @@
 //! expressions. Whatever lies above an argument is forgotten with it, and a call whose arguments are not found costs
 //! nothing. All of this shows in the sum, so it is done here in the same way. cel-go `interpreter/runtimecost.go`
 
-use super::plan::{Plan, StepId};
+use super::plan::Plan;
 use super::value::{EvalFailure, Value, cost_limit_exceeded};
 use crate::MAX_COST;
 use crate::tree::NodeId;
@@ -64,7 +64,7 @@ impl CostMeter {
     }
 
     /// Removes the arguments of a call and returns them, unless one is not found.
-    pub(super) fn take_args(&mut self, plan: &Plan, args: &[StepId]) -> Option<Vec<Option<Value>>> {
+    pub(super) fn take_args(&mut self, plan: &Plan, args: &[NodeId]) -> Option<Vec<Option<Value>>> {
         let mut found = Vec::with_capacity(args.len());
         for arg in args.iter().rev() {
             found.push(self.pop_value_and_all_above(plan.step_cost_id(*arg)?)?.value);

@@ -1,9 +1,9 @@
-//! The plan of an expression: the steps in which it is evaluated, as cel-go's planner makes them.
+//! The plan of an expression: how each node of its tree is evaluated, as cel-go's planner makes it.
 //!
 //! The shape matters beyond the result. Cost is counted per step, constants are computed beforehand and cost nothing,
 //! and a chain of selections is one step. cel-go `interpreter/interpretable.go`, `interpreter/attributes.go`
 //!
-//! Invariant: a step's parts have smaller numbers than the step.
+//! Invariant: a step refers only to nodes below its own, and to attributes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,52 +14,37 @@ use super::value::Value;
 use crate::overload::Overload;
 use crate::tree::NodeId;
 
-/// Index of a step in its plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct StepId(pub(super) usize);
-
 /// Index of an attribute in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AttributeId(pub(super) usize);
 
+/// How a node of the tree is evaluated.
 #[derive(Debug)]
-pub(super) struct Step {
-    /// ID by which costs are tracked. Attributes have their own.
-    pub(super) id: NodeId,
-    pub(super) kind: StepKind,
-}
-
-#[derive(Debug)]
-pub(super) enum StepKind {
+pub(super) enum Step {
     Constant(Value),
     Attribute(AttributeId),
     /// The step of `has(…)`. The last qualifier of the attribute only tests whether the value exists.
     Presence(AttributeId),
-    And(Vec<StepId>),
-    Or(Vec<StepId>),
+    And(Vec<NodeId>),
+    Or(Vec<NodeId>),
     Equal {
-        args: [StepId; 2],
+        args: [NodeId; 2],
         is_negated: bool,
     },
     Call(Box<Call>),
     /// The step of `in` with a list of constants.
     Member {
-        arg: StepId,
+        arg: NodeId,
         set: BTreeSet<Key>,
     },
     /// The step of `x.or(y)` or `x.orValue(y)`.
     OptionalOr {
-        left: StepId,
-        right: StepId,
+        left: NodeId,
+        right: NodeId,
         is_value: bool,
     },
-    List(Vec<(StepId, bool)>),
-    Map(Vec<(StepId, StepId, bool)>),
-    Message {
-        name: String,
-        fields: Vec<(String, StepId, bool)>,
-    },
-    Loop(Box<LoopStep>),
+    /// A list, map, message or loop, which is evaluated as the tree has it.
+    AsWritten,
 }
 
 #[derive(Debug)]
@@ -67,7 +52,7 @@ pub(super) struct Call {
     pub(super) function: &'static str,
     /// The overload, if the checker found only one.
     pub(super) overload: Option<&'static Overload>,
-    pub(super) args: Vec<StepId>,
+    pub(super) args: Vec<NodeId>,
     /// True if the arguments after a failed argument are not evaluated.
     pub(super) stops_early: bool,
     pub(super) guard: ArgumentGuard,
@@ -86,18 +71,6 @@ pub(super) enum ArgumentGuard {
     Overloads(Vec<&'static Overload>),
 }
 
-#[derive(Debug)]
-pub(super) struct LoopStep {
-    pub(super) range: StepId,
-    pub(super) variable: Arc<str>,
-    pub(super) second_variable: Option<Arc<str>>,
-    pub(super) accumulator: Arc<str>,
-    pub(super) init: StepId,
-    pub(super) condition: StepId,
-    pub(super) step: StepId,
-    pub(super) result: StepId,
-}
-
 /// A variable or value, with the qualifiers selected from it.
 #[derive(Debug)]
 pub(super) struct AttributeWithQualifiers {
@@ -113,9 +86,9 @@ pub(super) enum AttributeBase {
         /// True if the name skips loop variables.
         is_global: bool,
     },
-    Step(StepId),
+    Step(NodeId),
     Conditional {
-        condition: StepId,
+        condition: NodeId,
         truthy: AttributeId,
         falsy: AttributeId,
     },
@@ -139,16 +112,16 @@ pub(super) enum QualifierKey {
     Computed(AttributeId),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) steps: Vec<Step>,
+    /// The steps of the nodes that are evaluated, by the number of the node.
+    pub(super) steps: Vec<Option<Step>>,
     pub(super) attributes: Vec<AttributeWithQualifiers>,
-    pub(super) root: StepId,
 }
 
 impl Plan {
-    pub(super) fn step(&self, id: StepId) -> Option<&Step> {
-        self.steps.get(id.0)
+    pub(super) fn step(&self, id: NodeId) -> Option<&Step> {
+        self.steps.get(id.index())?.as_ref()
     }
 
     pub(super) fn attribute(&self, id: AttributeId) -> Option<&AttributeWithQualifiers> {
@@ -177,12 +150,11 @@ impl Plan {
         Some(attribute.qualifiers.last().map_or(attribute.id, |last| last.id))
     }
 
-    /// The id by which the meter tracks a step's value.
-    pub(super) fn step_cost_id(&self, id: StepId) -> Option<NodeId> {
-        let step = self.step(id)?;
-        match step.kind {
-            StepKind::Attribute(attribute) => self.attribute_cost_id(attribute),
-            _ => Some(step.id),
+    /// The id by which the meter tracks the value of a node.
+    pub(super) fn step_cost_id(&self, id: NodeId) -> Option<NodeId> {
+        match self.step(id)? {
+            Step::Attribute(attribute) => self.attribute_cost_id(*attribute),
+            _ => Some(id),
         }
     }
 }

@@ -7,16 +7,13 @@
 use std::sync::Arc;
 
 use super::collections::{Key, Map, MapLookup};
-use super::plan::{
-    AttributeBase, AttributeId, AttributeWithQualifiers, LoopStep, Plan, Qualifier, QualifierKey, Step,
-    StepId, StepKind,
-};
+use super::plan::{AttributeBase, AttributeId, AttributeWithQualifiers, Plan, Qualifier, QualifierKey, Step};
 use super::value::Value;
 use super::{BEHAVIOUR_V1_37, ReleaseBehaviour};
 use crate::check::TypeCheckResult;
 use crate::names;
 use crate::outcome::CelEnv;
-use crate::tree::{ExprKind, Literal, Loop, NodeId, Tree};
+use crate::tree::{Element, ExprKind, Literal, MapEntry, NodeId, Tree};
 use crate::types::Type;
 
 /// The types that an expression can name as a value, such as `int`. Some names that the checker knows are not
@@ -49,11 +46,10 @@ pub(super) fn plan_expression(
     behaviour: &ReleaseBehaviour,
     is_run: bool,
 ) -> Result<Plan, String> {
-    let planned = vec![None; tree.len()];
-    let mut planner = Planner { tree, checked, behaviour, is_run, plan: Plan::default(), planned };
-    planner.plan.root = planner
-        .plan_node(tree.root())
-        .map_err(|problem| format!("program instantiation failed: {problem}"))?;
+    let plan = Plan { steps: tree.ids().map(|_| None).collect(), attributes: Vec::new() };
+    let mut planner = Planner { tree, checked, behaviour, is_run, plan };
+    let planned = planner.plan_node(tree.root());
+    planned.map_err(|problem| format!("program instantiation failed: {problem}"))?;
     Ok(planner.plan)
 }
 
@@ -63,7 +59,7 @@ pub(crate) fn program_error_message(tree: &Tree, checked: &TypeCheckResult, env:
 }
 
 /// The step of a node. The error is the server's message.
-pub(super) type Planned = Result<StepId, String>;
+pub(super) type Planned = Result<Step, String>;
 
 pub(super) struct Planner<'t> {
     tree: &'t Tree,
@@ -72,28 +68,30 @@ pub(super) struct Planner<'t> {
     /// True if the plan will be run. Otherwise only its errors matter, so it has no patterns and no qualifiers.
     pub(super) is_run: bool,
     plan: Plan,
-    /// The step of each planned node. A node that two others use is planned only once, because the work for nested
-    /// nodes would double at each level.
-    planned: Vec<Option<StepId>>,
 }
 
 impl Planner<'_> {
-    fn plan_node(&mut self, id: NodeId) -> Planned {
-        if let Some(Some(known)) = self.planned.get(id.index()) {
-            return Ok(*known);
+    /// Plans a node and everything below it, and returns the node. One that two others use is planned only once, because
+    /// the work for nested nodes would double at each level.
+    fn plan_node(&mut self, id: NodeId) -> Result<NodeId, String> {
+        if self.plan.step(id).is_none() {
+            let step = self.plan_node_uncached(id)?;
+            if let Some(slot) = self.plan.steps.get_mut(id.index()) {
+                *slot = Some(step);
+            }
         }
-        let step = self.plan_node_uncached(id)?;
-        if let Some(slot) = self.planned.get_mut(id.index()) {
-            *slot = Some(step);
-        }
-        Ok(step)
+        Ok(id)
+    }
+
+    fn plan_nodes(&mut self, ids: impl IntoIterator<Item = NodeId>) -> Result<Vec<NodeId>, String> {
+        ids.into_iter().map(|id| self.plan_node(id)).collect()
     }
 
     fn plan_node_uncached(&mut self, id: NodeId) -> Planned {
         let tree = self.tree;
-        let kind = match tree.kind(id) {
-            ExprKind::Missing => StepKind::Constant(Value::Null),
-            ExprKind::Literal(literal) => StepKind::Constant(literal_value(literal)),
+        Ok(match tree.kind(id) {
+            ExprKind::Missing => Step::Constant(Value::Null),
+            ExprKind::Literal(literal) => Step::Constant(literal_value(literal)),
             ExprKind::Ident(name) => return self.plan_name(id, name),
             ExprKind::Select { .. } if self.checked.is_declared_name(id) => {
                 return self.plan_name(id, &tree.qualified_name(id).unwrap_or_default());
@@ -101,76 +99,63 @@ impl Planner<'_> {
             ExprKind::Select { operand, field, presence_test } => {
                 let operand = self.plan_node(*operand)?;
                 let key = QualifierKey::Constant(Value::string(field.as_str()));
-                return Ok(self.plan_qualifier(operand, id, key, false, *presence_test));
+                self.plan_qualifier(operand, id, key, false, *presence_test)
             }
             ExprKind::Call { target, args, .. } => return self.plan_call(id, *target, args),
-            ExprKind::List { elements } => {
-                let elements = elements.iter().map(|each| Ok((self.plan_node(each.value)?, each.optional)));
-                let elements = elements.collect::<Result<Vec<_>, String>>()?;
-                self.constant_list(&elements).map_or(StepKind::List(elements), StepKind::Constant)
+            ExprKind::Loop(body) => {
+                self.plan_nodes([body.init, body.range, body.condition, body.step, body.result])?;
+                Step::AsWritten
             }
-            ExprKind::Map { entries } => {
-                let entries = entries
-                    .iter()
-                    .map(|each| Ok((self.plan_node(each.key)?, self.plan_node(each.value)?, each.optional)));
-                let entries = entries.collect::<Result<Vec<_>, String>>()?;
-                self.constant_map(&entries).map_or(StepKind::Map(entries), StepKind::Constant)
+            kind => {
+                self.plan_nodes(tree.children(id))?;
+                let constant = match kind {
+                    ExprKind::List { elements } => self.constant_list(elements),
+                    ExprKind::Map { entries } => self.constant_map(entries),
+                    _ => None,
+                };
+                constant.map_or(Step::AsWritten, Step::Constant)
             }
-            ExprKind::Struct { name, fields } => {
-                let fields = fields
-                    .iter()
-                    .map(|each| Ok((each.name.clone(), self.plan_node(each.value)?, each.optional)));
-                let fields = fields.collect::<Result<_, String>>()?;
-                let name = name.strip_prefix('.').unwrap_or(name).to_owned();
-                StepKind::Message { name, fields }
-            }
-            ExprKind::Loop(body) => self.loop_step(body)?,
-        };
-        Ok(self.add(id, kind))
+        })
     }
 
-    pub(super) fn add(&mut self, id: NodeId, kind: StepKind) -> StepId {
-        self.plan.steps.push(Step { id, kind });
-        StepId(self.plan.steps.len() - 1)
-    }
-
-    pub(super) fn constant_of(&self, id: StepId) -> Option<&Value> {
-        match self.plan.step(id).map(|step| &step.kind) {
-            Some(StepKind::Constant(value)) => Some(value),
+    pub(super) fn constant_of(&self, id: NodeId) -> Option<&Value> {
+        match self.plan.step(id) {
+            Some(Step::Constant(value)) => Some(value),
             _ => None,
         }
     }
 
-    fn constant_list(&self, elements: &[(StepId, bool)]) -> Option<Value> {
-        let items = elements
-            .iter()
-            .map(|(element, is_optional)| self.constant_of(*element).filter(|_| !is_optional).cloned());
+    fn constant_list(&self, elements: &[Element]) -> Option<Value> {
+        let items =
+            elements.iter().map(|each| self.constant_of(each.value).filter(|_| !each.optional).cloned());
         Some(Value::list(items.collect::<Option<Vec<_>>>()?))
     }
 
-    fn constant_map(&self, entries: &[(StepId, StepId, bool)]) -> Option<Value> {
-        let entries = entries.iter().map(|(key, value, is_optional)| {
-            let (key, value) = (self.constant_of(*key)?, self.constant_of(*value)?);
-            if *is_optional { None } else { Some((Key::from_value(key).ok()?, (key.clone(), value.clone()))) }
+    fn constant_map(&self, entries: &[MapEntry]) -> Option<Value> {
+        let entries = entries.iter().map(|entry| {
+            let (key, value) = (self.constant_of(entry.key)?, self.constant_of(entry.value)?);
+            if entry.optional {
+                None
+            } else {
+                Some((Key::from_value(key).ok()?, (key.clone(), value.clone())))
+            }
         });
         Some(Value::Map(Arc::new(Map::from_pairs(entries.collect::<Option<_>>()?, MapLookup::Values))))
     }
 
     /// The names of a constant's type in CEL and in Go; `None` if the step is no constant for the server. Lists and
     /// maps of constants are, even those that are built when they are needed.
-    pub(super) fn constant_cel_and_go_type_names(&self, id: StepId) -> Option<[&'static str; 2]> {
-        let is_constant = |id: &StepId| self.constant_cel_and_go_type_names(*id).is_some();
-        match &self.plan.step(id)?.kind {
-            StepKind::Constant(value) => Some([value.type_name(), value.go_type()]),
-            StepKind::List(elements) => elements
-                .iter()
-                .all(|(element, _)| is_constant(element))
-                .then_some(["list", "*types.baseList"]),
-            StepKind::Map(entries) => {
-                let mut parts = entries.iter().flat_map(|(key, value, _)| [key, value]);
-                parts.all(is_constant).then_some(["map", "*types.baseMap"])
+    pub(super) fn constant_cel_and_go_type_names(&self, id: NodeId) -> Option<[&'static str; 2]> {
+        let is_constant = |id: &NodeId| self.constant_cel_and_go_type_names(*id).is_some();
+        match (self.plan.step(id)?, self.tree.kind(id)) {
+            (Step::Constant(value), _) => Some([value.type_name(), value.go_type()]),
+            (Step::AsWritten, ExprKind::List { .. }) => {
+                self.tree.children(id).iter().all(is_constant).then_some(["list", "*types.baseList"])
             }
-            StepKind::Call(call) => match (call.function, call.args.as_slice()) {
+            (Step::AsWritten, ExprKind::Map { .. }) => {
+                self.tree.children(id).iter().all(is_constant).then_some(["map", "*types.baseMap"])
+            }
+            (Step::Call(call), _) => match (call.function, call.args.as_slice()) {
                 ("dyn", [arg]) => self.constant_cel_and_go_type_names(*arg),
                 ("type", [arg]) => is_constant(arg).then_some(["type", "*types.Type"]),
                 _ => None,
@@ -183,20 +168,17 @@ impl Planner<'_> {
         let plain = name.strip_prefix('.').unwrap_or(name);
         Ok(match self.checked.type_of(id) {
             Type::Meta(_) | Type::AnyMeta => match TYPE_NAMES.iter().find(|name| **name == plain) {
-                Some(name) => self.add(id, StepKind::Constant(Value::Type(name))),
+                Some(name) => Step::Constant(Value::Type(name)),
                 None => return Err(format!("reference to undefined type: {plain}")),
             },
-            Type::Int if plain == names::NULL_VALUE => self.add(id, StepKind::Constant(Value::Int(0))),
+            Type::Int if plain == names::NULL_VALUE => Step::Constant(Value::Int(0)),
             _ => {
                 let is_global = plain.len() < name.len() && self.behaviour.env.scoped_names;
-                self.add_attribute_step(id, AttributeBase::Variable { name: plain.into(), is_global })
+                Step::Attribute(
+                    self.add_attribute(id, AttributeBase::Variable { name: plain.into(), is_global }),
+                )
             }
         })
-    }
-
-    fn add_attribute_step(&mut self, id: NodeId, base: AttributeBase) -> StepId {
-        let attribute = self.add_attribute(id, base);
-        self.add(id, StepKind::Attribute(attribute))
     }
 
     fn add_attribute(&mut self, id: NodeId, base: AttributeBase) -> AttributeId {
@@ -204,38 +186,33 @@ impl Planner<'_> {
         AttributeId(self.plan.attributes.len() - 1)
     }
 
-    /// The attribute that a step is, if it is one.
-    fn attribute_of(&self, id: StepId) -> Option<AttributeId> {
-        match self.plan.step(id).map(|step| &step.kind) {
-            Some(StepKind::Attribute(attribute) | StepKind::Presence(attribute)) => Some(*attribute),
+    /// The attribute that a planned node is, if it is one.
+    fn attribute_of(&self, id: NodeId) -> Option<AttributeId> {
+        match self.plan.step(id) {
+            Some(Step::Attribute(attribute) | Step::Presence(attribute)) => Some(*attribute),
             _ => None,
         }
     }
 
-    /// Converts a step to an attribute, to which further qualifiers can be added.
-    fn convert_to_attribute(&mut self, id: StepId) -> AttributeId {
-        let node = self.plan.step(id).map_or_else(|| self.tree.root(), |step| step.id);
-        self.attribute_of(id).unwrap_or_else(|| self.add_attribute(node, AttributeBase::Step(id)))
+    /// Converts a planned node to an attribute, to which further qualifiers can be added.
+    fn convert_to_attribute(&mut self, id: NodeId) -> AttributeId {
+        self.attribute_of(id).unwrap_or_else(|| self.add_attribute(id, AttributeBase::Step(id)))
     }
 
     fn plan_qualifier(
         &mut self,
-        operand: StepId,
+        operand: NodeId,
         id: NodeId,
         key: QualifierKey,
         is_optional: bool,
         only_tests: bool,
-    ) -> StepId {
-        let is_step = self.attribute_of(operand).is_some() && !only_tests;
+    ) -> Step {
+        let is_presence = only_tests || matches!(self.plan.step(operand), Some(Step::Presence(_)));
         let attribute = self.convert_to_attribute(operand);
         if self.is_run {
             self.add_qualifier(attribute, &Qualifier { id, key, is_optional, only_tests });
         }
-        match (is_step, only_tests) {
-            (true, _) => operand,
-            (false, true) => self.add(id, StepKind::Presence(attribute)),
-            (false, false) => self.add(id, StepKind::Attribute(attribute)),
-        }
+        if is_presence { Step::Presence(attribute) } else { Step::Attribute(attribute) }
     }
 
     fn add_qualifier(&mut self, id: AttributeId, qualifier: &Qualifier) {
@@ -248,51 +225,36 @@ impl Planner<'_> {
         }
     }
 
-    fn loop_step(&mut self, body: &Loop) -> Result<StepKind, String> {
-        let (init, range) = (self.plan_node(body.init)?, self.plan_node(body.range)?);
-        let (condition, step) = (self.plan_node(body.condition)?, self.plan_node(body.step)?);
-        let result = self.plan_node(body.result)?;
-        Ok(StepKind::Loop(Box::new(LoopStep {
-            range,
-            variable: body.variable.as_str().into(),
-            second_variable: body.second_variable.as_deref().map(Arc::from),
-            accumulator: body.accumulator.as_str().into(),
-            init,
-            condition,
-            step,
-            result,
-        })))
-    }
-
     fn plan_call(&mut self, id: NodeId, target: Option<NodeId>, args: &[NodeId]) -> Planned {
         let checked = self.checked;
         let overloads = checked.overloads(id);
-        let Some(first) = overloads.first() else { return Ok(self.add(id, StepKind::Constant(Value::Null))) };
+        let Some(first) = overloads.first() else { return Ok(Step::Constant(Value::Null)) };
         let target = target.filter(|_| first.is_member());
-        let args = target.into_iter().chain(args.iter().copied()).map(|arg| self.plan_node(arg));
-        let args = args.collect::<Result<Vec<StepId>, _>>()?;
+        let args = self.plan_nodes(target.into_iter().chain(args.iter().copied()))?;
         Ok(match (first.name, args.as_slice()) {
-            ("_&&_", _) => self.add(id, StepKind::And(args)),
-            ("_||_", _) => self.add(id, StepKind::Or(args)),
+            ("_&&_", _) => Step::And(args),
+            ("_||_", _) => Step::Or(args),
             ("_?_:_", &[condition, truthy, falsy]) => {
                 let (truthy, falsy) = (self.convert_to_attribute(truthy), self.convert_to_attribute(falsy));
-                self.add_attribute_step(id, AttributeBase::Conditional { condition, truthy, falsy })
+                Step::Attribute(
+                    self.add_attribute(id, AttributeBase::Conditional { condition, truthy, falsy }),
+                )
             }
             (name @ ("_==_" | "_!=_"), &[left, right]) => {
-                self.add(id, StepKind::Equal { args: [left, right], is_negated: name == "_!=_" })
+                Step::Equal { args: [left, right], is_negated: name == "_!=_" }
             }
             (name @ ("_[_]" | "_[?_]" | "_?._"), &[operand, index]) => {
                 let key = self.index_key(id, index)?;
                 self.plan_qualifier(operand, id, key, name != "_[_]", false)
             }
             (name @ ("or" | "orValue"), &[left, right]) => {
-                self.add(id, StepKind::OptionalOr { left, right, is_value: name == "orValue" })
+                Step::OptionalOr { left, right, is_value: name == "orValue" }
             }
-            (name, _) => return self.plan_function(id, name, overloads, args),
+            (name, _) => return self.plan_function(name, overloads, args),
         })
     }
 
-    fn index_key(&mut self, id: NodeId, index: StepId) -> Result<QualifierKey, String> {
+    fn index_key(&mut self, id: NodeId, index: NodeId) -> Result<QualifierKey, String> {
         match (self.constant_of(index), self.constant_cel_and_go_type_names(index)) {
             (Some(constant), _) if constant.can_be_index_or_key() => {
                 Ok(QualifierKey::Constant(constant.clone()))

@@ -14,12 +14,13 @@ use super::compare;
 use super::library::{self, CallContext};
 use super::loops::LoopScope;
 use super::meter::CostMeter;
-use super::plan::{AttributeBase, AttributeId, Call, Plan, StepId, StepKind};
+use super::plan::{AttributeBase, AttributeId, Call, Plan, Step};
 use super::value::{EvalFailure, Evaluated, Value, eval_error, no_such_overload};
 use crate::size;
-use crate::tree::NodeId;
+use crate::tree::{Element, ExprKind, MapEntry, NodeId, StructField, Tree};
 
 pub(super) struct Evaluation<'p> {
+    tree: &'p Tree,
     pub(super) plan: &'p Plan,
     pub(super) context: CallContext<'p>,
     pub(super) meter: CostMeter,
@@ -29,67 +30,80 @@ pub(super) struct Evaluation<'p> {
 }
 
 impl<'p> Evaluation<'p> {
-    pub(super) fn new(plan: &'p Plan, behaviour: &'p ReleaseBehaviour, device: Value) -> Evaluation<'p> {
+    pub(super) fn new(
+        tree: &'p Tree,
+        plan: &'p Plan,
+        behaviour: &'p ReleaseBehaviour,
+        device: Value,
+    ) -> Evaluation<'p> {
         let (context, meter) = (CallContext::of(behaviour), CostMeter::default());
-        Evaluation { plan, context, meter, device, scopes: Vec::new() }
+        Evaluation { tree, plan, context, meter, device, scopes: Vec::new() }
     }
 
-    /// Evaluates a step, and reports its value to the meter.
-    pub(super) fn eval(&mut self, id: StepId) -> Evaluated {
+    /// Evaluates a node, and reports its value to the meter.
+    pub(super) fn eval(&mut self, id: NodeId) -> Evaluated {
         let plan = self.plan;
         let Some(step) = plan.step(id) else { return no_such_overload() };
-        match &step.kind {
-            StepKind::Constant(value) => self.meter_value(step.id, Ok(value.clone())),
-            StepKind::Attribute(attribute) => {
+        match step {
+            Step::Constant(value) => self.meter_value(id, Ok(value.clone())),
+            Step::Attribute(attribute) => {
                 let value = self.resolve(*attribute);
                 self.meter_attribute(*attribute, false);
-                let node = plan.attribute_cost_id(*attribute).unwrap_or(step.id);
-                self.meter_value(node, value)
+                self.meter_value(plan.attribute_cost_id(*attribute).unwrap_or(id), value)
             }
-            StepKind::Presence(attribute) => {
+            Step::Presence(attribute) => {
                 let value = match self.resolve(*attribute) {
                     Ok(Value::Optional(inner)) => Ok(Value::Bool(inner.is_some())),
                     other => other,
                 };
                 self.meter_attribute(*attribute, true);
-                self.meter_value(step.id, value)
+                self.meter_value(id, value)
             }
-            StepKind::And(terms) => self.eval_logic(step.id, terms, false),
-            StepKind::Or(terms) => self.eval_logic(step.id, terms, true),
-            StepKind::Equal { args, is_negated } => self.eval_equal(step.id, *args, *is_negated),
-            StepKind::Call(call) => self.eval_call(step.id, call),
-            StepKind::Member { arg, set } => {
+            Step::And(terms) => self.eval_logic(id, terms, false),
+            Step::Or(terms) => self.eval_logic(id, terms, true),
+            Step::Equal { args, is_negated } => self.eval_equal(id, *args, *is_negated),
+            Step::Call(call) => self.eval_call(id, call),
+            Step::Member { arg, set } => {
                 let value = match self.eval(*arg) {
                     Ok(value) => Key::from_value(&value).map(|key| Value::Bool(set.contains(&key))),
                     failed => failed,
                 };
-                self.meter_value(step.id, value)
+                self.meter_value(id, value)
             }
-            StepKind::OptionalOr { left, right, is_value } => {
-                self.eval_optional_or(step.id, [*left, *right], *is_value)
+            Step::OptionalOr { left, right, is_value } => {
+                self.eval_optional_or(id, [*left, *right], *is_value)
             }
-            StepKind::List(elements) => {
-                let value = self.build_list(elements);
-                let parts = elements.iter().map(|(element, _)| *element);
-                self.meter_created_value(step.id, value, parts, size::CREATE_LIST_COST)
+            Step::AsWritten => self.eval_as_written(id),
+        }
+    }
+
+    /// Evaluates a list, map, message or loop.
+    fn eval_as_written(&mut self, id: NodeId) -> Evaluated {
+        let (value, parts, cost) = match self.tree.kind(id) {
+            ExprKind::List { elements } => {
+                let parts: Vec<NodeId> = elements.iter().map(|element| element.value).collect();
+                (self.build_list(elements), parts, size::CREATE_LIST_COST)
             }
-            StepKind::Map(entries) => {
-                let value = self.build_map(entries);
-                let parts = entries.iter().flat_map(|(key, value, _)| [*key, *value]);
-                self.meter_created_value(step.id, value, parts, size::CREATE_MAP_COST)
+            ExprKind::Map { entries } => {
+                let parts = entries.iter().flat_map(|entry| [entry.key, entry.value]).collect();
+                (self.build_map(entries), parts, size::CREATE_MAP_COST)
             }
-            StepKind::Message { name, fields } => {
-                let value = self.build_message(name, fields);
-                let parts = fields.iter().map(|(_, value, _)| *value);
-                self.meter_created_value(step.id, value, parts, size::CREATE_STRUCT_COST)
+            ExprKind::Struct { name, fields } => {
+                let parts = fields.iter().map(|field| field.value).collect();
+                (self.build_message(name, fields), parts, size::CREATE_STRUCT_COST)
             }
-            StepKind::Loop(body) => {
+            ExprKind::Loop(body) => {
                 let value = self.eval_loop(body);
                 check_not_cancelled(&value)?;
-                self.meter.pop_values_and_all_above(plan.step_cost_id(body.range));
-                self.meter_value(step.id, value)
+                self.meter.pop_values_and_all_above(self.plan.step_cost_id(body.range));
+                return self.meter_value(id, value);
             }
-        }
+            _ => return no_such_overload(),
+        };
+        check_not_cancelled(&value)?;
+        self.meter.take_args(self.plan, &parts);
+        self.meter.add(cost);
+        self.meter_value(id, value)
     }
 
     /// Reports a value to the meter, unless the evaluation was cancelled.
@@ -119,7 +133,7 @@ impl<'p> Evaluation<'p> {
         }
     }
 
-    fn eval_logic(&mut self, id: NodeId, terms: &[StepId], decisive: bool) -> Evaluated {
+    fn eval_logic(&mut self, id: NodeId, terms: &[NodeId], decisive: bool) -> Evaluated {
         let mut problem = None;
         let mut value = Ok(Value::Bool(!decisive));
         for term in terms {
@@ -138,7 +152,7 @@ impl<'p> Evaluation<'p> {
         self.meter_value(id, problem.map_or(value, Err))
     }
 
-    fn eval_equal(&mut self, id: NodeId, args: [StepId; 2], is_negated: bool) -> Evaluated {
+    fn eval_equal(&mut self, id: NodeId, args: [NodeId; 2], is_negated: bool) -> Evaluated {
         let [left, right] = args;
         let left = self.eval(left);
         check_not_cancelled(&left)?;
@@ -201,7 +215,7 @@ impl<'p> Evaluation<'p> {
         self.meter_value(id, value)
     }
 
-    fn eval_optional_or(&mut self, id: NodeId, [left, right]: [StepId; 2], is_value: bool) -> Evaluated {
+    fn eval_optional_or(&mut self, id: NodeId, [left, right]: [NodeId; 2], is_value: bool) -> Evaluated {
         let value = match self.eval(left) {
             Ok(Value::Optional(Some(inner))) if is_value => Ok((*inner).clone()),
             Ok(some @ Value::Optional(Some(_))) => Ok(some),
@@ -212,37 +226,22 @@ impl<'p> Evaluation<'p> {
         self.meter_value(id, value)
     }
 
-    /// Charges for a list, map or message, and for its parts.
-    fn meter_created_value(
-        &mut self,
-        id: NodeId,
-        value: Evaluated,
-        parts: impl Iterator<Item = StepId>,
-        cost: u64,
-    ) -> Evaluated {
-        check_not_cancelled(&value)?;
-        let parts: Vec<StepId> = parts.collect();
-        self.meter.take_args(self.plan, &parts);
-        self.meter.add(cost);
-        self.meter_value(id, value)
-    }
-
-    fn build_list(&mut self, elements: &[(StepId, bool)]) -> Evaluated {
+    fn build_list(&mut self, elements: &[Element]) -> Evaluated {
         let mut items = Vec::with_capacity(elements.len());
-        for (element, is_optional) in elements {
-            let value = self.eval(*element)?;
-            items.extend(present_value(value, *is_optional, || "list element".to_owned())?);
+        for element in elements {
+            let value = self.eval(element.value)?;
+            items.extend(present_value(value, element.optional, || "list element".to_owned())?);
         }
         Ok(Value::list(items))
     }
 
-    fn build_map(&mut self, entries: &[(StepId, StepId, bool)]) -> Evaluated {
+    fn build_map(&mut self, entries: &[MapEntry]) -> Evaluated {
         let mut pairs = BTreeMap::new();
-        for (key, value, is_optional) in entries {
-            let key = self.eval(*key)?;
-            let value = self.eval(*value)?;
+        for entry in entries {
+            let key = self.eval(entry.key)?;
+            let value = self.eval(entry.value)?;
             let name = || format!("entry '{}'", library::go_value_text(&key));
-            match present_value(value, *is_optional, name)? {
+            match present_value(value, entry.optional, name)? {
                 Some(value) => _ = pairs.insert(Key::from_value(&key)?, (key, value)),
                 None => _ = pairs.remove(&Key::from_value(&key)?),
             }
@@ -250,16 +249,16 @@ impl<'p> Evaluation<'p> {
         Ok(Value::Map(Arc::new(Map::from_pairs(pairs, MapLookup::Values))))
     }
 
-    fn build_message(&mut self, name: &str, fields: &[(String, StepId, bool)]) -> Evaluated {
+    fn build_message(&mut self, name: &str, fields: &[StructField]) -> Evaluated {
         let mut values = BTreeMap::new();
-        for (field, value, is_optional) in fields {
-            let value = self.eval(*value)?;
-            match present_value(value, *is_optional, || format!("entry '{field}'"))? {
-                Some(value) => _ = values.insert(field.as_str(), value),
-                None => _ = values.remove(field.as_str()),
+        for field in fields {
+            let value = self.eval(field.value)?;
+            match present_value(value, field.optional, || format!("entry '{}'", field.name))? {
+                Some(value) => _ = values.insert(field.name.as_str(), value),
+                None => _ = values.remove(field.name.as_str()),
             }
         }
-        library::messages::build_well_known_type_value(name, &values)
+        library::messages::build_well_known_type_value(name.strip_prefix('.').unwrap_or(name), &values)
     }
 }
 
