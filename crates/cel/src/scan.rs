@@ -6,7 +6,7 @@
 //!
 //! It counts the tokens of the parser's lexer, and leaves errors to the parser.
 
-use super::syntax::{Lexer, Token, TokenKind, TokenOrUnknownBytes};
+use super::syntax::{Lexer, TokenKind};
 
 /// The server's limit for nesting and for chains. cel-go `NewParser`, `maxRecursionDepth`
 const MAX_DEPTH: u32 = 250;
@@ -78,12 +78,11 @@ pub(super) fn find_parse_stack_needs(text: &str) -> ParseStackNeeds {
         return ParseStackNeeds::TooLong;
     }
     let mut scanner = Scanner::default();
-    let mut lexer = Lexer::new(text);
+    let mut lexer = Lexer::new(text, 0);
     loop {
-        match lexer.next_token() {
-            TokenOrUnknownBytes::Token(Token { kind: TokenKind::Eof, .. }) => break,
-            TokenOrUnknownBytes::Token(token) => scanner.count_token(token.kind),
-            TokenOrUnknownBytes::Unknown { .. } => {}
+        match lexer.next_token().kind {
+            TokenKind::Eof => break,
+            kind => scanner.count_token(kind),
         }
         scanner.record_weight_and_check_limits();
         if let Some(reason) = scanner.refused {
@@ -102,10 +101,10 @@ impl Scanner {
         use TokenKind::{
             And, Colon, Comma, Dot, Eof, Equals, Greater, GreaterEquals, Hidden, Identifier, In, LeftBrace,
             LeftBracket, LeftParen, Less, LessEquals, Minus, Not, NotEquals, Or, Percent, Plus, Question,
-            RightBrace, RightBracket, RightParen, Slash, Star,
+            RightBrace, RightBracket, RightParen, Slash, Star, Unknown,
         };
         match kind {
-            Hidden => return,
+            Hidden | Unknown => return,
             // Of `.?name`, which continues the chain as well.
             Question if self.after_dot => return,
             Identifier if self.after_dot => self.after_operand = true,

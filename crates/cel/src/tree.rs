@@ -82,17 +82,19 @@ pub(super) enum Literal {
     Bytes(Vec<u8>),
 }
 
+/// An element of a list, of this tree or of the parser's.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Element {
-    pub(super) value: NodeId,
+pub(super) struct Element<N = NodeId> {
+    pub(super) value: N,
     /// True if the element is written `?value`.
     pub(super) optional: bool,
 }
 
+/// An entry of a map, of this tree or of the parser's.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MapEntry {
-    pub(super) key: NodeId,
-    pub(super) value: NodeId,
+pub(super) struct MapEntry<N = NodeId> {
+    pub(super) key: N,
+    pub(super) value: N,
     /// True if the entry is written `?key: value`.
     pub(super) optional: bool,
 }

@@ -12,16 +12,6 @@ enum EscapeHandling {
     Ignore,
 }
 
-/// A token, or bytes with which no token begins.
-pub(crate) enum TokenOrUnknownBytes {
-    Token(Token),
-    /// Bytes that no token begins with, which are skipped.
-    Unknown {
-        start: usize,
-        end: usize,
-    },
-}
-
 /// Splits a text into tokens, from the byte `at` on.
 pub(crate) struct Lexer<'t> {
     text: &'t str,
@@ -32,25 +22,20 @@ pub(crate) struct Lexer<'t> {
 type TokenMatch = Result<(TokenKind, usize), usize>;
 
 impl<'t> Lexer<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
-        Lexer { text, at: 0 }
+    pub(crate) fn new(text: &'t str, at: usize) -> Self {
+        Lexer { text, at }
     }
 
-    /// Reads the next token, including white space and the end of the text, or reports invalid characters.
-    pub(crate) fn next_token(&mut self) -> TokenOrUnknownBytes {
+    /// Reads the next token, including white space, bytes that no token begins with, and the end of the text.
+    pub(crate) fn next_token(&mut self) -> Token {
         let start = self.at;
         let rest = self.text.get(start..).unwrap_or("");
-        match longest_token(rest.as_bytes()) {
-            Ok((kind, length)) => {
-                self.at = start + length;
-                TokenOrUnknownBytes::Token(Token { kind, start, end: self.at })
-            }
-            Err(fitting) => {
-                let failing = rest.get(fitting..).and_then(|tail| tail.chars().next());
-                self.at = start + fitting + failing.map_or(0, char::len_utf8);
-                TokenOrUnknownBytes::Unknown { start, end: self.at }
-            }
-        }
+        let (kind, length) = longest_token(rest.as_bytes()).unwrap_or_else(|fitting| {
+            let failing = rest.get(fitting..).and_then(|tail| tail.chars().next());
+            (TokenKind::Unknown, fitting + failing.map_or(0, char::len_utf8))
+        });
+        self.at = start + length;
+        Token { kind, start, end: self.at }
     }
 }
 
@@ -183,34 +168,24 @@ fn exponent_length(rest: &[u8]) -> Option<usize> {
 fn string_length(text: &[u8], escapes: EscapeHandling) -> Result<usize, usize> {
     let quote = text.first().copied().unwrap_or(b'"');
     if text.get(1) != Some(&quote) {
-        return quoted_length(text, quote, escapes);
+        return quoted_length(text, &[quote], escapes);
     }
     // Two quotes are a string already, if a third does not open a longer one.
-    Ok(if text.get(2) == Some(&quote) { triple_quoted_length(text, quote, escapes).unwrap_or(2) } else { 2 })
+    Ok(if text.get(2) == Some(&quote) { quoted_length(text, &[quote; 3], escapes).unwrap_or(2) } else { 2 })
 }
 
-/// The length of a single-line string literal in single or double quotes, or the number of valid bytes if it
-/// is malformed.
-fn quoted_length(text: &[u8], quote: u8, escapes: EscapeHandling) -> Result<usize, usize> {
-    let mut at = 1;
+/// The length of a string literal in one or three quotes, or the number of valid bytes if it is malformed. Only one in
+/// three quotes can have several lines.
+fn quoted_length(text: &[u8], quotes: &[u8], escapes: EscapeHandling) -> Result<usize, usize> {
+    let mut at = quotes.len();
     loop {
-        match text.get(at) {
-            Some(byte) if *byte == quote => return Ok(at + 1),
-            None | Some(b'\n' | b'\r') => return Err(at),
+        let rest = text_from(text, at);
+        match rest.first() {
+            Some(_) if rest.starts_with(quotes) => return Ok(at + quotes.len()),
+            None => return Err(at),
+            Some(b'\n' | b'\r') if quotes.len() == 1 => return Err(at),
             Some(b'\\') if escapes == EscapeHandling::Read => at = escape_end(text, at)?,
             Some(_) => at += 1,
-        }
-    }
-}
-
-/// The length of a string in three quotes; `None` if it does not end or has a wrong escape.
-fn triple_quoted_length(text: &[u8], quote: u8, escapes: EscapeHandling) -> Option<usize> {
-    let mut at = 3;
-    loop {
-        match text.get(at)? {
-            byte if *byte == quote && text.get(at..at + 3) == Some(&[quote; 3]) => return Some(at + 3),
-            b'\\' if escapes == EscapeHandling::Read => at = escape_end(text, at).ok()?,
-            _ => at += 1,
         }
     }
 }

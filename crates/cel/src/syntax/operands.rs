@@ -3,7 +3,8 @@
 use super::operators::{EXPR_START, LITERAL_START, MEMBER_START};
 use super::parser::{GrammarPosition, GrammarRule, Parsed, Parser, RuleResult};
 use super::token::{Token, TokenKind, TokenSet};
-use super::tree::{Element, FieldNameToken, MapEntry, MessageField, NameToken, Node, NodeIndex};
+use super::tree::{FieldNameToken, MessageField, NameToken, Node, NodeIndex};
+use crate::tree::{Element, MapEntry};
 
 use TokenKind::{
     Colon, Comma, Dot, EscapedIdentifier, Float, Identifier, Int, LeftBrace, LeftBracket, LeftParen, Minus,
@@ -203,7 +204,7 @@ impl Parser<'_> {
     }
 
     /// Parses an element, with or without `?` before it.
-    fn element_with_optional_question_mark(&mut self, follow: TokenSet) -> Parsed<Element> {
+    fn element_with_optional_question_mark(&mut self, follow: TokenSet) -> Parsed<Element<NodeIndex>> {
         let optional = self.current_kind()? == Question;
         let value = self.parse_node_rule(GrammarRule::OptExpr, follow, |parser, found| {
             parser.take_if(Question)?;
@@ -224,10 +225,11 @@ impl Parser<'_> {
                 self.parse_rule_with_recovery(GrammarRule::MapList, last, Vec::new(), |parser, entries| {
                     let mut colon = GrammarPosition::FirstKeyColon;
                     loop {
-                        let key =
-                            parser.element_with_optional_question_mark(TokenSet::from_kinds(&[Colon]))?;
+                        let follow = TokenSet::from_kinds(&[Colon]);
+                        let Element { value: key, optional } =
+                            parser.element_with_optional_question_mark(follow)?;
                         parser.expect_or_recover_one_token(colon, Colon, EXPR_START)?;
-                        entries.push(MapEntry { key, value: parser.expr(AFTER_ELEMENT)? });
+                        entries.push(MapEntry { key, value: parser.expr(AFTER_ELEMENT)?, optional });
                         if !parser.take_comma_before_element(OPTIONAL_EXPR_START)? {
                             return Ok(());
                         }

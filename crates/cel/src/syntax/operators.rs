@@ -79,9 +79,7 @@ impl Parser<'_> {
 
     /// Parses a chain of `&&`.
     fn and(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
-        self.logical_chain(GrammarRule::And, (And, "_&&_"), follow, |parser, follow| {
-            parser.relation(0, follow)
-        })
+        self.logical_chain(GrammarRule::And, (And, "_&&_"), follow, Self::relation)
     }
 
     /// Parses a chain of one logical operator, whose terms `term` parses.
@@ -110,62 +108,43 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses a chain of relations. Operators below `precedence` are left to the caller.
-    fn relation(&mut self, precedence: u8, follow: TokenSet) -> Parsed<NodeIndex> {
-        let after = TokenSet::RULE_END.or(RELATION_OPERATORS);
-        self.left_associative_chain(GrammarRule::Relation, follow, move |parser, left| {
-            let Some(left) = *left else { return parser.arithmetic_chain(0, after).map(Some) };
-            if precedence > 1 || !RELATION_OPERATORS.has(parser.current_kind()?) {
-                return Ok(None);
-            }
-            parser.count_rule_exit_and_entry(GrammarRule::Relation)?;
-            let operator = parser.take_and_end_recovery()?;
-            let right = parser.relation(2, after)?;
-            Ok(Some(parser.add(Node::Binary { operator, sides: [left, right] })))
-        })
+    /// Parses a chain of relations.
+    fn relation(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
+        self.binary_chain(GrammarRule::Relation, 0, follow, &[RELATION_OPERATORS], Self::arithmetic)
     }
 
-    /// Parses a chain of sums and products. Operators below `precedence` are left to the caller.
-    fn arithmetic_chain(&mut self, precedence: u8, follow: TokenSet) -> Parsed<NodeIndex> {
-        let after = TokenSet::RULE_END.or(PRODUCT_OPERATORS).or(SUM_OPERATORS);
-        self.left_associative_chain(GrammarRule::Calc, follow, move |parser, left| {
-            let Some(left) = *left else { return parser.unary(after).map(Some) };
-            let kind = parser.current_kind()?;
-            let right_precedence = if PRODUCT_OPERATORS.has(kind) && precedence <= 2 {
-                3
-            } else if SUM_OPERATORS.has(kind) && precedence <= 1 {
-                2
-            } else {
-                return Ok(None);
-            };
-            parser.count_rule_exit_and_entry(GrammarRule::Calc)?;
-            let operator = parser.take_and_end_recovery()?;
-            let right = parser.arithmetic_chain(right_precedence, after)?;
-            Ok(Some(parser.add(Node::Binary { operator, sides: [left, right] })))
-        })
+    /// Parses a chain of sums and products.
+    fn arithmetic(&mut self, follow: TokenSet) -> Parsed<NodeIndex> {
+        let levels = &[SUM_OPERATORS, PRODUCT_OPERATORS];
+        self.binary_chain(GrammarRule::Calc, 0, follow, levels, Self::unary)
     }
 
-    /// Parses a chain of left-associative operators: `next` parses the first operand, and then, with the left side so
-    /// far, an operator and its right side; `None` ends the chain.
-    fn left_associative_chain(
+    /// Parses a chain of left-associative operators, whose operands `operand` parses. `levels` are the operators by
+    /// precedence, the lowest first. Operators below `precedence` are left to the caller.
+    fn binary_chain(
         &mut self,
         rule: GrammarRule,
+        precedence: usize,
         follow: TokenSet,
-        next: impl Fn(&mut Self, &Option<NodeIndex>) -> Parsed<Option<NodeIndex>>,
+        levels: &[TokenSet],
+        operand: fn(&mut Self, TokenSet) -> Parsed<NodeIndex>,
     ) -> Parsed<NodeIndex> {
+        let after = levels.iter().fold(TokenSet::RULE_END, |all, level| all.or(*level));
         self.parse_node_rule(rule, follow, |parser, found| {
-            while let Some(more) = next(parser, found)? {
-                *found = Some(more);
+            let mut left = operand(parser, after)?;
+            loop {
+                *found = Some(left);
+                let kind = parser.current_kind()?;
+                let level = levels.iter().position(|level| level.has(kind));
+                let Some(level) = level.filter(|level| *level >= precedence) else { return Ok(()) };
+                // The server leaves and enters a left-recursive rule again at each operator.
+                parser.count_rule_exit(rule);
+                parser.count_rule_entry(rule)?;
+                let operator = parser.take_and_end_recovery()?;
+                let right = parser.binary_chain(rule, level + 1, after, levels, operand)?;
+                left = parser.add(Node::Binary { operator, sides: [left, right] });
             }
-            Ok(())
         })
-    }
-
-    /// Counts a rule as left and entered again, as the server does for each operator of a left-recursive
-    /// rule.
-    pub(super) fn count_rule_exit_and_entry(&mut self, rule: GrammarRule) -> Parsed<()> {
-        self.count_rule_exit(rule);
-        self.count_rule_entry(rule)
     }
 
     /// Parses an operand with the `!` or `-` before it.

@@ -3,7 +3,7 @@
 //! Invariant: nesting and recoveries are limited to the server's numbers, and lookahead is two tokens or a chain of
 //! names that is then consumed, so time is linear in the text.
 
-use super::lexer::{Lexer, TokenOrUnknownBytes};
+use super::lexer::Lexer;
 use super::token::{Token, TokenKind, TokenSet};
 use super::tree::{Node, NodeIndex};
 use crate::issue::Issues;
@@ -102,13 +102,11 @@ impl From<LimitExceeded> for EarlyRuleEnd {
 
 /// The state of the parser: tokens, open rules and reported errors.
 pub(super) struct Parser<'t> {
-    text: &'t str,
+    pub(super) text: &'t str,
     lexer: Lexer<'t>,
-    /// All tokens read so far, including hidden ones.
+    /// All tokens read so far that are not white space or comments.
     pub(super) tokens: Vec<Token>,
-    /// Indices in `tokens` of the tokens that are not whitespace or comments.
-    pub(super) visible: Vec<usize>,
-    /// The current token, as a position in `visible`.
+    /// The current token, as a position in `tokens`.
     pub(super) cursor: usize,
     /// For each rule being parsed, the tokens that can follow it; the innermost is last.
     pub(super) follows: Vec<TokenSet>,
@@ -127,9 +125,8 @@ impl<'t> Parser<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Parser {
             text,
-            lexer: Lexer::new(text),
+            lexer: Lexer::new(text, 0),
             tokens: Vec::with_capacity(text.len() / 2),
-            visible: Vec::with_capacity(text.len() / 2),
             cursor: 0,
             follows: Vec::with_capacity(32),
             depths: [0; 17],
@@ -153,10 +150,9 @@ impl<'t> Parser<'t> {
     /// The token `distance` after the current one; the end of the text past the last one.
     pub(super) fn peek(&mut self, distance: usize) -> Parsed<Token> {
         loop {
-            let token = |at: &usize| self.tokens.get(*at).copied();
-            let last = || self.visible.last().and_then(token).filter(|last| last.kind == TokenKind::Eof);
-            if let Some(token) = self.visible.get(self.cursor + distance).and_then(token).or_else(last) {
-                return Ok(token);
+            let last = || self.tokens.last().filter(|last| last.kind == TokenKind::Eof);
+            if let Some(token) = self.tokens.get(self.cursor + distance).or_else(last) {
+                return Ok(*token);
             }
             self.read_token()?;
         }
@@ -164,19 +160,16 @@ impl<'t> Parser<'t> {
 
     /// Reads the next token, and reports what is no token.
     fn read_token(&mut self) -> Parsed<()> {
-        match self.lexer.next_token() {
-            TokenOrUnknownBytes::Token(token) => {
-                if token.kind != TokenKind::Hidden {
-                    self.visible.push(self.tokens.len());
-                }
-                self.tokens.push(token);
-                Ok(())
+        let token = self.lexer.next_token();
+        match token.kind {
+            TokenKind::Hidden => {}
+            TokenKind::Unknown => {
+                let message = format!("token recognition error at: '{}'", self.text_of(token));
+                self.report_syntax_error(token.start, &message)?;
             }
-            TokenOrUnknownBytes::Unknown { start, end } => {
-                let text = self.text.get(start..end).unwrap_or("");
-                self.report_syntax_error(start, &format!("token recognition error at: '{text}'"))
-            }
+            _ => self.tokens.push(token),
         }
+        Ok(())
     }
 
     /// The kind of the current token.

@@ -4,6 +4,7 @@
 //! skipped up to one with which a rule that is being parsed can continue. Until a token matches again, no further
 //! errors are reported.
 
+use super::lexer::Lexer;
 use super::parser::{GrammarPosition, LimitExceeded, Parsed, Parser, RuleErrorKind};
 use super::token::{Token, TokenKind, TokenSet};
 
@@ -154,11 +155,17 @@ impl Parser<'_> {
         if self.current_kind()? == TokenKind::Eof {
             return Ok("<EOF>".to_owned());
         }
-        self.peek(further)?;
-        let first = self.visible.get(self.cursor).copied().unwrap_or(0);
-        let last = self.visible.get(self.cursor + further).copied().unwrap_or(self.tokens.len());
-        let tokens = self.tokens.get(first..=last.min(self.tokens.len().saturating_sub(1))).unwrap_or(&[]);
-        Ok(tokens.iter().map(|token| self.text_of(*token)).collect())
+        let (first, last) = (self.peek(0)?, self.peek(further)?);
+        let (mut lexer, mut input) = (Lexer::new(self.text, first.start), String::new());
+        loop {
+            let token = lexer.next_token();
+            if token.kind != TokenKind::Unknown {
+                input.push_str(self.text_of(token));
+            }
+            if token.end >= last.end {
+                return Ok(input);
+            }
+        }
     }
 }
 

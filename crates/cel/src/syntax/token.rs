@@ -41,6 +41,8 @@ tollgate_formats::named_enum! {
         Bytes = "BYTES",
         Identifier = "IDENTIFIER",
         EscapedIdentifier = "ESC_IDENTIFIER",
+        /// Bytes that no token begins with, which are reported and skipped.
+        Unknown = "",
     }
 }
 

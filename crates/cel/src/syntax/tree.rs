@@ -2,6 +2,7 @@
 //! nested nodes are not dropped recursively.
 
 use super::token::Token;
+use crate::tree::{Element, MapEntry};
 
 /// Index of a node in the arena.
 pub(super) type NodeIndex = usize;
@@ -61,11 +62,12 @@ pub(super) enum Node {
     },
     List {
         open: usize,
-        elements: Vec<Element>,
+        elements: Vec<Element<NodeIndex>>,
     },
+    /// An entry that ends before its value is dropped.
     Map {
         open: usize,
-        entries: Vec<MapEntry>,
+        entries: Vec<MapEntry<NodeIndex>>,
     },
     /// `name` has the dots and identifiers before `open`; fields begin at `start`.
     Message {
@@ -93,20 +95,6 @@ pub(super) struct FieldNameToken {
     pub(super) start: usize,
     /// The name token; absent if another token is there.
     pub(super) token: Option<Token>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Element {
-    pub(super) value: NodeIndex,
-    /// True if the element is written `?value`.
-    pub(super) optional: bool,
-}
-
-/// An entry of a map literal. An entry that ends before its value is dropped.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MapEntry {
-    pub(super) key: Element,
-    pub(super) value: NodeIndex,
 }
 
 /// A field of a message literal. A field that ends before its value is dropped.

@@ -6,10 +6,10 @@
 //!
 //! Invariant: the recursion is no deeper than the server's own limit allows.
 
+use super::literal;
 use super::parser::{LimitExceeded, Parsed};
 use super::token::{Token, TokenKind};
 use super::tree::{FieldNameToken, NameToken, Node, NodeIndex};
-use super::{literal, tree};
 use crate::draft::ParseState;
 use crate::issue::BEFORE_START;
 use crate::macros;
@@ -139,15 +139,17 @@ impl<'t> TreeBuilder<'_, 't> {
                 None => Ok(self.add_missing_node(name.start)),
             },
             Node::List { open, elements } => {
-                let elements = elements.iter().map(|element| self.visit_element(*element));
-                let elements = elements.collect::<Result<Vec<_>, _>>()?;
-                Ok(self.draft.tree.add(*open, ExprKind::List { elements }))
+                let mut read = Vec::with_capacity(elements.len());
+                for Element { value, optional } in elements {
+                    read.push(Element { value: self.visit(Some(*value))?, optional: *optional });
+                }
+                Ok(self.draft.tree.add(*open, ExprKind::List { elements: read }))
             }
             Node::Map { open, entries } => {
                 let mut read = Vec::with_capacity(entries.len());
-                for entry in entries {
-                    let Element { value: key, optional } = self.visit_element(entry.key)?;
-                    read.push(MapEntry { key, value: self.visit(Some(entry.value))?, optional });
+                for MapEntry { key, value, optional } in entries {
+                    let (key, value) = (self.visit(Some(*key))?, self.visit(Some(*value))?);
+                    read.push(MapEntry { key, value, optional: *optional });
                 }
                 Ok(self.draft.tree.add(*open, ExprKind::Map { entries: read }))
             }
@@ -174,10 +176,6 @@ impl<'t> TreeBuilder<'_, 't> {
                 })
             }
         }
-    }
-
-    fn visit_element(&mut self, element: tree::Element) -> Parsed<Element> {
-        Ok(Element { value: self.visit(Some(element.value))?, optional: element.optional })
     }
 
     /// Adds a node for a missing part whose error was already reported.
