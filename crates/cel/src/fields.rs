@@ -6,6 +6,7 @@
 //!
 //! Invariant: a field is reported only if the schema of the value that it is selected from is known.
 
+use super::Expression;
 use super::issue::ExpressionError;
 use super::tree::{ExprKind, Literal, NodeId, Tree};
 
@@ -28,17 +29,20 @@ pub enum SchemaFieldLookup<S> {
     Undefined,
 }
 
-/// An error for every selection of a field that does not exist. `variable` returns the schema of a variable, if there
-/// is one.
-pub(super) fn undefined_fields<S: FieldSchema>(
-    tree: &Tree,
-    variable: &dyn Fn(&str) -> Option<S>,
-) -> Vec<ExpressionError> {
-    let mut walker = UndefinedFieldFinder { tree, variable, locals: Vec::new(), faults: Vec::new() };
-    walker.visit(tree.root());
-    walker.faults.sort_by_key(|fault| fault.at);
-    walker.faults.dedup();
-    walker.faults
+impl Expression {
+    /// An error for every selection of a field that does not exist. `variable` returns the schema of a variable, if
+    /// there is one.
+    pub fn undefined_fields<S: FieldSchema>(
+        &self,
+        variable: &dyn Fn(&str) -> Option<S>,
+    ) -> Vec<ExpressionError> {
+        let tree = &self.tree;
+        let mut walker = UndefinedFieldFinder { tree, variable, locals: Vec::new(), faults: Vec::new() };
+        walker.visit(tree.root());
+        walker.faults.sort_by_key(|fault| fault.at);
+        walker.faults.dedup();
+        walker.faults
+    }
 }
 
 struct UndefinedFieldFinder<'t, S> {

@@ -43,5 +43,5 @@ pub(super) fn overloads(name: &str, env: CelEnv) -> impl Iterator<Item = &'stati
 }
 
 fn declared_overloads(env: CelEnv) -> impl Iterator<Item = &'static Overload> {
-    OVERLOADS.iter().filter(move |overload| overload.is_declared(env))
+    OVERLOADS.iter().filter(move |overload| (overload.is_declared)(env))
 }

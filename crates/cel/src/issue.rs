@@ -118,16 +118,8 @@ impl<'t> Issues<'t> {
     fn append_issue_with_caret(&self, issue: &Issue, text: &mut String) {
         // A line has characters from column 1 on.
         let (at, first_column) = match issue.at {
-            Position::Nowhere => {
-                text.push_str("ERROR: <input>:-1:0: ");
-                text.push_str(&issue.message);
-                return;
-            }
-            _ if self.source.is_empty() => {
-                text.push_str("ERROR: <input>:1:0: ");
-                text.push_str(&issue.message);
-                return;
-            }
+            Position::Nowhere => return text.extend(["ERROR: <input>:-1:0: ", &issue.message]),
+            _ if self.source.is_empty() => return text.extend(["ERROR: <input>:1:0: ", &issue.message]),
             Position::BeforeStart => (0, 0),
             Position::Offset(at) => (at.min(self.source.len()), 1),
         };

@@ -208,13 +208,4 @@ impl Expression {
         let has_unknown_type = result.is_dyn_any_or_error();
         failure.map_or(Ok(Expression { tree, has_unknown_type }), |message| Err(whole(message)))
     }
-
-    /// An error for every selection of a field that does not exist. `variable` returns the schema of a variable, if
-    /// there is one.
-    pub fn undefined_fields<S: FieldSchema>(
-        &self,
-        variable: &dyn Fn(&str) -> Option<S>,
-    ) -> Vec<ExpressionError> {
-        fields::undefined_fields(&self.tree, variable)
-    }
 }

@@ -62,7 +62,7 @@ fn invalid_literal_argument(
         ("duration" | "timestamp", _) => evaluate::conversion_fails(function, literal),
         // Policies have an engine of their own, with other limits. It checks their patterns.
         ("matches", Literal::String(pattern)) if env.scope == VariableScope::Device => {
-            !regex::is_valid_go_pattern(pattern)
+            regex::go_program_size(pattern).is_err()
         }
         _ => false,
     };

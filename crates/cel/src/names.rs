@@ -63,16 +63,15 @@ fn field_lookup_name<'n>(found: &Type, name: &'n str, env: CelEnv) -> Option<&'n
 
 /// The type of a field of a message, by their names; the server's error if there is no such field or message.
 pub(super) fn field_type(message: &str, field: &str, env: CelEnv) -> Result<Type, String> {
-    let is_plain =
-        matches!(message, "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map");
-    let is_message = message.starts_with("google.protobuf.") && type_named(message, env).is_some();
-    if !is_plain && !is_message && message != types::DEVICE {
-        return Err(format!("unexpected failed resolution of '{message}'"));
-    }
-    let found = if message == types::DEVICE {
-        device_field_type(field, env)
-    } else {
-        protobuf_field_type(message, field, env)
+    let found = match message {
+        types::DEVICE => device_field_type(field, env),
+        "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map" => {
+            protobuf_field_type(message, field, env)
+        }
+        _ if message.starts_with("google.protobuf.") && type_named(message, env).is_some() => {
+            protobuf_field_type(message, field, env)
+        }
+        _ => return Err(format!("unexpected failed resolution of '{message}'")),
     };
     found.ok_or_else(|| format!("undefined field '{field}'"))
 }

@@ -20,20 +20,6 @@ pub(super) enum CallStyle {
     Member,
 }
 
-/// The library or option of an environment that declares a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequiredLibrary {
-    Always,
-    ExtLists,
-    Includes,
-    SemverNormalize,
-    DurationOfInt,
-    /// Declared only for device selectors, because policies cannot evaluate it.
-    Selectors,
-    /// Declared only for policies, where it can be evaluated although no server has it.
-    Policies,
-}
-
 /// One overload of a function.
 #[derive(Debug, Clone)]
 pub(super) struct Overload {
@@ -41,13 +27,13 @@ pub(super) struct Overload {
     pub(super) style: CallStyle,
     pub(super) params: Vec<Type>,
     pub(super) result: Type,
-    since: RequiredLibrary,
+    /// True if an environment declares this overload.
+    pub(super) is_declared: fn(CelEnv) -> bool,
 }
 
 /// A function called as `name(…)`.
 pub(super) fn global(name: &'static str, params: impl Into<Vec<Type>>, result: Type) -> Overload {
-    let (style, since) = (CallStyle::Global, RequiredLibrary::Always);
-    Overload { name, style, params: params.into(), result, since }
+    Overload { name, style: CallStyle::Global, params: params.into(), result, is_declared: |_| true }
 }
 
 /// A function called as `x.name(…)`; `x` is the first parameter.
@@ -56,28 +42,14 @@ pub(super) fn member(name: &'static str, params: impl Into<Vec<Type>>, result: T
 }
 
 impl Overload {
-    /// Restricts the overload to environments with this library or option.
-    pub(super) fn requiring(self, since: RequiredLibrary) -> Overload {
-        Overload { since, ..self }
+    /// Restricts the overload to environments with a library or option.
+    pub(super) fn requiring(self, is_declared: fn(CelEnv) -> bool) -> Overload {
+        Overload { is_declared, ..self }
     }
 
     /// True if the function is called as a method, `x.name(…)`.
     pub(super) fn is_member(&self) -> bool {
         self.style == CallStyle::Member
-    }
-
-    /// True if the environment declares this overload.
-    pub(super) fn is_declared(&self, env: CelEnv) -> bool {
-        match self.since {
-            RequiredLibrary::Always => true,
-            RequiredLibrary::ExtLists => env.ext_lists,
-            RequiredLibrary::Includes => env.includes,
-            RequiredLibrary::SemverNormalize => env.semver_normalize,
-            RequiredLibrary::DurationOfInt => env.duration_of_int,
-            RequiredLibrary::Selectors => env.scope == VariableScope::Device,
-            // A server has no list of mixed types either.
-            RequiredLibrary::Policies => env.scope == VariableScope::Request && env.mixed_literals,
-        }
     }
 
     /// The types of the parameters and of the result, with fresh type parameters.
@@ -87,6 +59,17 @@ impl Overload {
             self.params.iter().map(|param| with_fresh_parameters(param, unifier, &mut own)).collect();
         (params, with_fresh_parameters(&self.result, unifier, &mut own))
     }
+}
+
+/// Declared only for device selectors, because policies cannot evaluate it.
+pub(super) fn in_selectors(env: CelEnv) -> bool {
+    env.scope == VariableScope::Device
+}
+
+/// Declared only for policies, where it can be evaluated although no server has it. A server has no list of mixed types
+/// either.
+pub(super) fn in_policies(env: CelEnv) -> bool {
+    env.scope == VariableScope::Request && env.mixed_literals
 }
 
 /// A declared type in which fresh type parameters, those of this use in `own`, stand for [`A`] and [`B`].

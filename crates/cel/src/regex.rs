@@ -43,11 +43,6 @@ fn part_before<'p>(from: &'p str, rest: &str) -> &'p str {
     from.get(..from.len().saturating_sub(rest.len())).unwrap_or(from)
 }
 
-/// True if Go accepts the pattern.
-pub fn is_valid_go_pattern(pattern: &str) -> bool {
-    go_program_size(pattern).is_ok()
-}
-
 /// Parses a pattern. Returns the number of instructions of Go's program for it.
 pub fn go_program_size(pattern: &str) -> Result<u64, PatternError> {
     parse_pattern(pattern).map(|parsed| parsed.size)
@@ -127,10 +122,7 @@ impl<'p> Parser<'p> {
                 self.skip(1);
                 self.open_group(true);
             }
-            Some(')') => {
-                self.skip(1);
-                self.close_group()?;
-            }
+            Some(')') => self.close_group()?,
             Some('|') => {
                 self.skip(1);
                 self.group.end_alternative();
@@ -155,13 +147,14 @@ impl<'p> Parser<'p> {
                 None => self.parse_literal_characters(1)?,
             },
             Some('\\') => self.take_escape()?,
-            Some('^' | '$') => {
+            Some(c @ ('^' | '$' | '.')) => {
                 self.skip(1);
-                self.push_checking_limits(NodeSize::empty_match())?;
-            }
-            Some('.') => {
-                self.skip(1);
-                self.push_checking_limits(NodeSize::class())?;
+                let is_class = c == '.';
+                self.push_checking_limits(if is_class {
+                    NodeSize::class()
+                } else {
+                    NodeSize::empty_match()
+                })?;
             }
             _ => self.parse_literal_characters(1)?,
         }
@@ -200,8 +193,9 @@ impl<'p> Parser<'p> {
         self.outer.push((outer, self.folds));
     }
 
-    /// Ends a group; an error if none is open.
+    /// Skips a parenthesis that ends a group; an error if none is open.
     fn close_group(&mut self) -> Result<(), PatternError> {
+        self.skip(1);
         let Some((outer, folds)) = self.outer.pop() else { return pattern_error("unexpected )", self.whole) };
         let inner = std::mem::replace(&mut self.group, outer);
         self.folds = folds;

@@ -3,6 +3,8 @@
 //! Sums and products saturate; factors are floating-point numbers and round up, because an estimate has to be the
 //! server's to the unit.
 
+use super::number::double_of_uint;
+
 /// The smallest and the largest number of characters, bytes, elements or entries that a value can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SizeRange {
@@ -23,15 +25,18 @@ pub(super) const CREATE_STRUCT_COST: u64 = 40;
 /// Cost of reading one character and writing it to a new text.
 pub(super) const COST_PER_COPIED_CHARACTER: f64 = 2.0 * COST_PER_CHARACTER;
 
-/// An amount times a factor, rounded up. cel-go `multiplyByCostFactor`
+/// An amount times a factor, rounded up. The server computes in float64. cel-go `multiplyByCostFactor`
+pub(super) fn multiply_rounding_up(amount: u64, factor: f64) -> u64 {
+    round_up(double_of_uint(amount) * factor)
+}
+
 #[allow(
-    clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the server computes in float64, and a cast back ends at the largest number"
+    reason = "a cast from a float ends at the largest number"
 )]
-pub(super) fn multiply_rounding_up(amount: u64, factor: f64) -> u64 {
-    (amount as f64 * factor).ceil() as u64
+fn round_up(amount: f64) -> u64 {
+    amount.ceil() as u64
 }
 
 impl SizeRange {
@@ -74,22 +79,11 @@ impl SizeRange {
         let replaced = |length: u64, old: u64, new: u64, is_kept: bool| match old {
             0 => length.saturating_add(1).saturating_mul(new).saturating_add(length),
             _ if is_kept => length,
-            _ => divide_rounding_up(length, old).saturating_mul(new),
+            _ => round_up(double_of_uint(length) / double_of_uint(old)).saturating_mul(new),
         };
         SizeRange {
             min: replaced(self.min, old.max, new.min, old.max <= new.min),
             max: replaced(self.max, old.min, new.max, new.max <= old.min),
         }
     }
-}
-
-/// Number of pieces of this size in a whole, rounded up.
-#[allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the server divides in float64"
-)]
-fn divide_rounding_up(whole: u64, piece: u64) -> u64 {
-    (whole as f64 / piece as f64).ceil() as u64
 }

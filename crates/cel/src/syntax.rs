@@ -19,9 +19,9 @@ use super::draft::ParseState;
 use super::issue::Issues;
 use super::outcome::CelEnv;
 use super::tree::Tree;
-pub(super) use lexer::{Lexer, TokenOrUnknownBytes};
+pub(super) use lexer::Lexer;
 use parser::Parser;
-pub(super) use token::{Token, TokenKind};
+pub(super) use token::TokenKind;
 use visit::TreeBuilder;
 
 /// Parses an expression: the tree, or the errors that the server's parser finds.

@@ -21,6 +21,12 @@ pub(super) const OPTIONAL: &str = "optional_type";
 pub(super) const UNBOUND_PARAM_A: Type = Type::Param(u32::MAX - 1);
 pub(super) const UNBOUND_PARAM_B: Type = Type::Param(u32::MAX);
 
+/// How a notation spells the types of `null`, of any message, of durations and of timestamps, in which notations differ.
+type Spelling = [&'static str; 4];
+const COMPILE_ERROR: Spelling = ["null", "any", "duration", "timestamp"];
+const RESULT_ERROR: Spelling =
+    ["null_type", "google.protobuf.Any", "google.protobuf.Duration", "google.protobuf.Timestamp"];
+
 /// The type of an expression or value, for type checking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
@@ -125,12 +131,12 @@ impl Type {
 
     /// The type as spelled in a result-type error.
     pub(super) fn result_type_error_spelling(&self) -> String {
-        self.spelled(Spelling::ResultError)
+        self.spelled(RESULT_ERROR)
     }
 
     /// The type as spelled in a compilation error.
     pub(super) fn compile_error_spelling(&self) -> String {
-        self.spelled(Spelling::CompileError)
+        self.spelled(COMPILE_ERROR)
     }
 
     fn spelled(&self, spelling: Spelling) -> String {
@@ -151,12 +157,7 @@ impl Type {
         if text.len() > 4096 {
             return;
         }
-        let (null, any, duration, timestamp) = match spelling {
-            Spelling::CompileError => ("null", "any", "duration", "timestamp"),
-            Spelling::ResultError => {
-                ("null_type", "google.protobuf.Any", "google.protobuf.Duration", "google.protobuf.Timestamp")
-            }
-        };
+        let [null, any, duration, timestamp] = spelling;
         match self {
             Type::Error => text.push_str("!error!"),
             Type::Dyn => text.push_str("dyn"),
@@ -195,11 +196,4 @@ impl Type {
         }
         text.push(')');
     }
-}
-
-/// The two notations for types.
-#[derive(Clone, Copy)]
-enum Spelling {
-    CompileError,
-    ResultError,
 }

@@ -51,14 +51,9 @@ pub(super) struct OverloadCall<'c, 't> {
 }
 
 impl OverloadCall<'_, '_> {
-    /// The type of the overload's first parameter, the target of a member call included.
-    pub(super) fn first_parameter(&self) -> Option<&'static Type> {
-        self.overload.params.first()
-    }
-
-    /// The type of the overload's second parameter, the target of a member call included.
-    pub(super) fn second_parameter(&self) -> Option<&'static Type> {
-        self.overload.params.get(1)
+    /// The type of one of the overload's parameters, of which the target of a member call is the first.
+    pub(super) fn parameter(&self, index: usize) -> Option<&'static Type> {
+        self.overload.params.get(index)
     }
 }
 
@@ -97,7 +92,7 @@ impl<'t> Estimator<'t> {
                 (Some(left), Some(right)) => Some(left.union(right)),
                 (left, right) => left.or(right),
             };
-            let step = match (call.overload.name, call.first_parameter()) {
+            let step = match (call.overload.name, call.parameter(0)) {
                 ("_[_]", Some(Type::List(_))) => Some(ITEMS),
                 ("_[_]", Some(Type::Map(..))) => Some(VALUES),
                 _ => None,
@@ -151,7 +146,7 @@ impl<'t> Estimator<'t> {
     /// cel-go's own estimate for a call, without arguments; `None` for functions that cost 1. cel-go
     /// `functionCost`
     fn standard_estimate(&mut self, call: &OverloadCall<'_, 't>) -> Option<Estimate> {
-        let first = call.first_parameter();
+        let first = call.parameter(0);
         let cost = match (call.overload.name, call.target, call.args) {
             ("format", Some(text), [_]) => size_ignoring_path(text).max_text_read_cost(),
             ("bytes", None, [text]) if first == Some(&Type::String) => {
@@ -172,7 +167,7 @@ impl<'t> Estimator<'t> {
                 return Some(Estimate::of_size(read.max_text_read_cost(), result));
             }
             ("startsWith" | "endsWith", Some(_), [affix]) => size_ignoring_path(affix).max_text_read_cost(),
-            ("@in", None, [_, list]) if matches!(call.second_parameter(), Some(Type::List(_))) => {
+            ("@in", None, [_, list]) if matches!(call.parameter(1), Some(Type::List(_))) => {
                 size_ignoring_path(list).max_read_cost(1.0)
             }
             ("matches", Some(text), [pattern]) | ("matches", None, [text, pattern])

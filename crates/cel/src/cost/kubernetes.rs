@@ -151,7 +151,7 @@ fn address_comparison_cost() -> u64 {
 
 /// The cost of parsing the argument if the overload takes it as a string; 0 if it is an address.
 fn address_parsing_cost_if_text(call: &OverloadCall<'_, '_>, other: &Operand<'_>) -> u64 {
-    let is_text = call.second_parameter() == Some(&Type::String);
+    let is_text = call.parameter(1) == Some(&Type::String);
     if is_text { other.size().max_text_read_cost() } else { 0 }
 }
 

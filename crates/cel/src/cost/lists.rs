@@ -15,12 +15,11 @@ impl Estimator<'_> {
     /// functions.
     pub(super) fn list_estimate(&self, call: &OverloadCall<'_, '_>) -> Option<Estimate> {
         let estimate = match (call.overload.name, call.target, call.args) {
-            ("sets.contains" | "sets.intersects", None, [left, right]) => Estimate::of_unknown_size(
-                left.size().times(right.size()).max_read_cost(1.0).saturating_add(1),
-            ),
-            ("sets.equivalent", None, [left, right]) => Estimate::of_unknown_size(
-                left.size().times(right.size()).max_read_cost(2.0).saturating_add(1),
-            ),
+            (name @ ("sets.contains" | "sets.intersects" | "sets.equivalent"), None, [left, right]) => {
+                let factor = if name == "sets.equivalent" { 2.0 } else { 1.0 };
+                let pairs = left.size().times(right.size());
+                Estimate::of_unknown_size(pairs.max_read_cost(factor).saturating_add(1))
+            }
             ("slice", Some(list), [start, end]) => {
                 let end = self.int_literal_with_negatives_as_zero(end.id).unwrap_or(list.size().max);
                 let start = self.int_literal_with_negatives_as_zero(start.id).unwrap_or(0);

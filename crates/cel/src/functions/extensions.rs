@@ -1,7 +1,7 @@
 //! cel-go's extension libraries: strings (version 2), sets, lists (version 3).
 
 use super::ORDERED_TYPES;
-use crate::overload::{A, Overload, RequiredLibrary, global, member};
+use crate::overload::{A, Overload, global, in_policies, member};
 use crate::types::Type::{self, Bool, Dyn, Int, String as Str};
 
 pub(super) fn overloads() -> Vec<Overload> {
@@ -24,24 +24,22 @@ pub(super) fn overloads() -> Vec<Overload> {
         member("join", [Type::list(Str), Str], Str),
         member("format", [Str, Type::list(Dyn)], Str),
         global("strings.quote", [Str], Str),
-        member("reverse", [Str], Str).requiring(RequiredLibrary::Policies),
+        member("reverse", [Str], Str).requiring(in_policies),
         global("sets.contains", [Type::list(A), Type::list(A)], Bool),
         global("sets.equivalent", [Type::list(A), Type::list(A)], Bool),
         global("sets.intersects", [Type::list(A), Type::list(A)], Bool),
-        member("slice", [Type::list(A), Int, Int], Type::list(A)).requiring(RequiredLibrary::ExtLists),
-        member("flatten", [Type::list(Type::list(A))], Type::list(A)).requiring(RequiredLibrary::ExtLists),
-        member("flatten", [Type::list(Dyn), Int], Type::list(Dyn)).requiring(RequiredLibrary::ExtLists),
-        member("distinct", [Type::list(A)], Type::list(A)).requiring(RequiredLibrary::ExtLists),
-        member("reverse", [Type::list(A)], Type::list(A)).requiring(RequiredLibrary::ExtLists),
-        global("lists.range", [Int], Type::list(Int)).requiring(RequiredLibrary::ExtLists),
+        member("slice", [Type::list(A), Int, Int], Type::list(A)).requiring(|env| env.ext_lists),
+        member("flatten", [Type::list(Type::list(A))], Type::list(A)).requiring(|env| env.ext_lists),
+        member("flatten", [Type::list(Dyn), Int], Type::list(Dyn)).requiring(|env| env.ext_lists),
+        member("distinct", [Type::list(A)], Type::list(A)).requiring(|env| env.ext_lists),
+        member("reverse", [Type::list(A)], Type::list(A)).requiring(|env| env.ext_lists),
+        global("lists.range", [Int], Type::list(Int)).requiring(|env| env.ext_lists),
     ];
     for element in ORDERED_TYPES {
         let of_element = Type::list(element);
-        all.push(
-            member("sort", [of_element.clone()], of_element.clone()).requiring(RequiredLibrary::ExtLists),
-        );
+        all.push(member("sort", [of_element.clone()], of_element.clone()).requiring(|env| env.ext_lists));
         let by_keys = member("@sortByAssociatedKeys", [Type::list(A), of_element], Type::list(A));
-        all.push(by_keys.requiring(RequiredLibrary::ExtLists));
+        all.push(by_keys.requiring(|env| env.ext_lists));
     }
     all
 }

@@ -1,6 +1,6 @@
 //! Operators, conversions and functions of the CEL standard library, and optional values.
 
-use crate::overload::{A, B, Overload, RequiredLibrary, global, member};
+use crate::overload::{A, B, Overload, global, in_selectors, member};
 use crate::types::Type::{
     self, Bool, Bytes, Double, Duration, Dyn, Int, Meta, String as Str, Timestamp, Uint,
 };
@@ -65,22 +65,20 @@ pub(super) fn overloads() -> Vec<Overload> {
         global("type", [A], Meta(A.into())),
         global("dyn", [A], Dyn),
         global("duration", [Duration], Duration),
-        global("duration", [Int], Duration).requiring(RequiredLibrary::DurationOfInt),
+        global("duration", [Int], Duration).requiring(|env| env.duration_of_int),
         global("duration", [Str], Duration),
         // Optional values.
         global("optional.of", [A], Type::optional(A)),
         global("optional.ofNonZeroValue", [A], Type::optional(A)),
         global("optional.none", [], Type::optional(A)),
-        global("optional.unwrap", [Type::list(Type::optional(A))], Type::list(A))
-            .requiring(RequiredLibrary::Selectors),
-        member("unwrapOpt", [Type::list(Type::optional(A))], Type::list(A))
-            .requiring(RequiredLibrary::Selectors),
+        global("optional.unwrap", [Type::list(Type::optional(A))], Type::list(A)).requiring(in_selectors),
+        member("unwrapOpt", [Type::list(Type::optional(A))], Type::list(A)).requiring(in_selectors),
         member("value", [Type::optional(A)], A),
         member("hasValue", [Type::optional(A)], Bool),
         member("or", [Type::optional(A), Type::optional(A)], Type::optional(A)),
         member("orValue", [Type::optional(A), A], A),
-        member("first", [Type::list(A)], Type::optional(A)).requiring(RequiredLibrary::Selectors),
-        member("last", [Type::list(A)], Type::optional(A)).requiring(RequiredLibrary::Selectors),
+        member("first", [Type::list(A)], Type::optional(A)).requiring(in_selectors),
+        member("last", [Type::list(A)], Type::optional(A)).requiring(in_selectors),
     ];
     for (name, result, from) in CONVERSIONS {
         all.extend(from.iter().map(|from| global(name, [from.clone()], result.clone())));

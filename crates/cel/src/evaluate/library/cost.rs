@@ -32,9 +32,14 @@ fn scale_truncating(size: u64, factor: f64) -> u64 {
     if product < 0.0 { (product as i64).cast_unsigned() } else { product as u64 }
 }
 
+/// Cost of reading a text of that size.
+fn read_cost(size: u64) -> u64 {
+    multiply_rounding_up(size, COST_PER_CHARACTER)
+}
+
 /// Cost of matching a text with a pattern of the given size.
 fn match_cost(text: u64, pattern: u64) -> u64 {
-    let text = multiply_rounding_up(text.saturating_add(1), COST_PER_CHARACTER);
+    let text = read_cost(text.saturating_add(1));
     text.wrapping_mul(multiply_rounding_up(pattern, COST_PER_PATTERN_CHARACTER))
 }
 
@@ -43,10 +48,7 @@ pub(in crate::evaluate) fn equality_cost(is_negated: bool, args: &[TrackedArg]) 
     if left.is_some_and(Value::is_kubernetes_library_value) && !is_negated {
         return 1;
     }
-    multiply_rounding_up(
-        cost_size_unwrapping_optionals(left).min(cost_size_unwrapping_optionals(right)),
-        COST_PER_CHARACTER,
-    )
+    read_cost(cost_size_unwrapping_optionals(left).min(cost_size_unwrapping_optionals(right)))
 }
 
 /// True if the cost of a call does not depend on its result, so that a call that exceeds the limit can be
@@ -82,7 +84,7 @@ impl MeteredCall<'_> {
     }
 
     fn text_cost(&self, index: usize) -> u64 {
-        multiply_rounding_up(self.arg_size(index), COST_PER_CHARACTER)
+        read_cost(self.arg_size(index))
     }
 
     fn result_size(&self) -> u64 {
@@ -122,7 +124,7 @@ impl MeteredCall<'_> {
     }
 
     fn kubernetes_cost(&self) -> Option<u64> {
-        let copied_cost = |size: u64| multiply_rounding_up(size.saturating_mul(2), COST_PER_CHARACTER);
+        let copied_cost = |size: u64| read_cost(size.saturating_mul(2));
         Some(match self.function {
             "includes" if !self.behaviour.env.includes_is_traversal => return None,
             "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
@@ -136,10 +138,9 @@ impl MeteredCall<'_> {
             "find" | "findAll" => match_cost(self.arg_size(0), self.arg_size(1)),
             "containsIP" | "containsCIDR" => {
                 let network = self.arg_size(0);
-                let compared = multiply_rounding_up(network + network, COST_PER_CHARACTER);
+                let compared = read_cost(network + network);
                 let is_masked = self.function == "containsCIDR";
-                let masked =
-                    if is_masked { multiply_rounding_up(network, COST_PER_CHARACTER) + 1 } else { 0 };
+                let masked = if is_masked { read_cost(network) + 1 } else { 0 };
                 let second = self.overload.and_then(|overload| overload.params.get(1));
                 let parsed = if second == Some(&Type::String) { self.text_cost(1) } else { 0 };
                 compared + masked + parsed
@@ -158,23 +159,20 @@ impl MeteredCall<'_> {
         match (overload.name, overload.params.as_slice()) {
             ("startsWith" | "endsWith", _) => {
                 let read = if self.behaviour.affix_costs_its_own_size { second } else { first };
-                multiply_rounding_up(read, COST_PER_CHARACTER)
+                read_cost(read)
             }
             ("bytes", [Type::String]) | ("string", [Type::Bytes]) | ("strings.quote" | "format", _) => {
-                multiply_rounding_up(first, COST_PER_CHARACTER)
+                read_cost(first)
             }
             ("@in", [_, Type::List(_)]) => second,
             ("_<_" | "_<=_" | "_>_" | "_>=_", [Type::String | Type::Bytes, _]) => {
-                multiply_rounding_up(first.min(second), COST_PER_CHARACTER)
+                read_cost(first.min(second))
             }
-            ("_+_", [Type::String | Type::Bytes, _]) => {
-                multiply_rounding_up(first.saturating_add(second), COST_PER_CHARACTER)
-            }
+            ("_+_", [Type::String | Type::Bytes, _]) => read_cost(first.saturating_add(second)),
             ("matches", _) if overload.is_member() || self.behaviour.env.matches_function_has_cost => {
                 match_cost(first, second)
             }
-            ("contains", _) => multiply_rounding_up(first, COST_PER_CHARACTER)
-                .wrapping_mul(multiply_rounding_up(second, COST_PER_CHARACTER)),
+            ("contains", _) => read_cost(first).wrapping_mul(read_cost(second)),
             _ => 1,
         }
     }

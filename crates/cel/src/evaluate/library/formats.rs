@@ -15,7 +15,7 @@ type FormatCheck = fn(&str, &mut dyn FnMut(Problem));
 
 #[derive(Debug)]
 pub(in crate::evaluate) struct NamedFormat {
-    /// Name of the format in expressions.
+    /// Name of the format in expressions. A format whose name ends with `Prefix` checks the beginning of a name.
     name: &'static str,
     /// Name by which two formats are compared.
     pub(in crate::evaluate) title: &'static str,
@@ -39,15 +39,9 @@ static FORMATS: [NamedFormat; 13] = [
     new_format("dns1123Subdomain", "DNS1123Subdomain", 60, check_dns_subdomain),
     new_format("dns1035Label", "DNS1035Label", 30, check_dns_1035_label),
     new_format("qualifiedName", "QualifiedName", 60, check_qualified_name),
-    new_format("dns1123LabelPrefix", "DNS1123LabelPrefix", 30, |text, report| {
-        check_dns_label(&mask_trailing_dash_of_name_prefix(text), report)
-    }),
-    new_format("dns1123SubdomainPrefix", "DNS1123SubdomainPrefix", 60, |text, report| {
-        check_dns_subdomain(&mask_trailing_dash_of_name_prefix(text), report)
-    }),
-    new_format("dns1035LabelPrefix", "DNS1035LabelPrefix", 30, |text, report| {
-        check_dns_1035_label(&mask_trailing_dash_of_name_prefix(text), report)
-    }),
+    new_format("dns1123LabelPrefix", "DNS1123LabelPrefix", 30, check_dns_label),
+    new_format("dns1123SubdomainPrefix", "DNS1123SubdomainPrefix", 60, check_dns_subdomain),
+    new_format("dns1035LabelPrefix", "DNS1035LabelPrefix", 30, check_dns_1035_label),
     new_format("labelValue", "LabelValue", 40, |text, report| {
         names::check_label_value(text, LengthUnitWord::Bytes, report)
     }),
@@ -83,7 +77,9 @@ fn find_format(name: &str) -> Option<&'static NamedFormat> {
 
 fn validation_problems(format: &NamedFormat, text: &str) -> Value {
     let mut problems = Vec::new();
-    (format.check)(text, &mut |problem| problems.push(Value::string(problem)));
+    let is_prefix = format.name.ends_with("Prefix");
+    let text = if is_prefix { mask_trailing_dash_of_name_prefix(text) } else { Cow::Borrowed(text) };
+    (format.check)(&text, &mut |problem| problems.push(Value::string(problem)));
     if problems.is_empty() { Value::OPTIONAL_NONE } else { Value::optional_of(Value::list(problems)) }
 }
 

@@ -63,25 +63,24 @@ fn formatted_argument(clause: &str, precision: Option<usize>, arg: &Value) -> Re
     // The server reads a byte for a character.
     let verb = clause.bytes().next().map_or('\0', char::from);
     let rule = clause_type_requirement(verb).or_else(eval_error)?;
-    match (verb, arg) {
-        ('s', _) => match string_argument_text(arg) {
+    let sign_and_magnitude = match arg {
+        Value::Int(value) => Some((if *value < 0 { "-" } else { "" }, value.unsigned_abs())),
+        Value::Uint(value) => Some(("", *value)),
+        _ => None,
+    };
+    match (verb, sign_and_magnitude, arg) {
+        ('s', ..) => match string_argument_text(arg) {
             Err(EvalFailure::Error(problem)) => eval_error(format!("error during formatting: {problem}")),
             other => other,
         },
-        ('d', Value::Int(_) | Value::Uint(_)) => {
-            Ok(conversions::text_of_non_string_value(arg).unwrap_or_default())
-        }
-        ('b', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:b}"))),
-        ('b', Value::Uint(value)) => Ok(format!("{value:b}")),
-        ('b', Value::Bool(value)) => Ok(u8::from(*value).to_string()),
-        ('o', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:o}"))),
-        ('o', Value::Uint(value)) => Ok(format!("{value:o}")),
-        ('x', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:x}"))),
-        ('X', Value::Int(value)) => Ok(with_sign(*value, |value| format!("{value:X}"))),
-        ('x', Value::Uint(value)) => Ok(format!("{value:x}")),
-        ('X', Value::Uint(value)) => Ok(format!("{value:X}")),
-        ('x' | 'X', Value::String(text)) => Ok(hex_text(text.as_bytes(), verb)),
-        ('x' | 'X', Value::Bytes(bytes)) => Ok(hex_text(bytes, verb)),
+        ('d', Some((sign, value)), _) => Ok(format!("{sign}{value}")),
+        ('b', Some((sign, value)), _) => Ok(format!("{sign}{value:b}")),
+        ('b', _, Value::Bool(value)) => Ok(u8::from(*value).to_string()),
+        ('o', Some((sign, value)), _) => Ok(format!("{sign}{value:o}")),
+        ('x', Some((sign, value)), _) => Ok(format!("{sign}{value:x}")),
+        ('X', Some((sign, value)), _) => Ok(format!("{sign}{value:X}")),
+        ('x' | 'X', _, Value::String(text)) => Ok(hex_text(text.as_bytes(), verb)),
+        ('x' | 'X', _, Value::Bytes(bytes)) => Ok(hex_text(bytes, verb)),
         _ => match double_or_non_finite_string_argument(arg).filter(|_| matches!(verb, 'f' | 'e')) {
             Some(value) => format_float(value, precision, verb),
             None => eval_error(format!("error during formatting: {rule}, was given {}", arg.type_name())),
@@ -107,11 +106,6 @@ pub(crate) fn clause_type_requirement(verb: char) -> Result<&'static str, String
             return Err(format!("{problem} \"{other}\""));
         }
     })
-}
-
-fn with_sign(value: i64, write: fn(u64) -> String) -> String {
-    let sign = if value < 0 { "-" } else { "" };
-    format!("{sign}{}", write(value.unsigned_abs()))
 }
 
 fn hex_text(bytes: &[u8], verb: char) -> String {

@@ -19,9 +19,9 @@ pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) ->
         ("slice", [Value::List(list), Value::Int(start), Value::Int(end)]) => slice(list, *start, *end),
         ("flatten", [Value::List(list)]) => flattened(list, 1),
         ("flatten", [Value::List(list), Value::Int(depth)]) => flattened(list, *depth),
-        ("flatten", [other]) => eval_error(format!("no such overload: {}.flatten()", other.type_name())),
-        ("flatten", [list, depth]) => {
-            eval_error(format!("no such overload: {}.flatten({})", list.type_name(), depth.type_name()))
+        ("flatten", [list, depth @ ..]) => {
+            let depth = depth.first().map_or("", Value::type_name);
+            eval_error(format!("no such overload: {}.flatten({depth})", list.type_name()))
         }
         ("distinct", [Value::List(list)]) => distinct(list, context),
         ("reverse", [Value::List(list)]) => {
@@ -163,7 +163,7 @@ fn sum(list: &List) -> Evaluated {
         _ => Value::Int(0),
     };
     for item in items.iter() {
-        total = super::operators::add(&total, item)?;
+        total = super::operators::arithmetic("_+_", &total, item)?;
     }
     Ok(total)
 }

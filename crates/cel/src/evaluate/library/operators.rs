@@ -8,11 +8,7 @@ use crate::evaluate::value::{Evaluated, Value, eval_error, no_such_overload};
 
 pub(super) fn try_call(name: &str, args: &[Value], context: &CallContext<'_>) -> Option<Evaluated> {
     Some(match (name, args) {
-        ("_+_", [left, right]) => add(left, right),
-        ("_-_", [left, right]) => subtract(left, right),
-        ("_*_", [left, right]) => multiply(left, right),
-        ("_/_", [left, right]) => divide(left, right),
-        ("_%_", [left, right]) => modulo(left, right),
+        ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [left, right]) => arithmetic(name, left, right),
         ("-_", [Value::Int(value)]) => int_or_overflow(value.checked_neg()),
         ("-_", [Value::Double(value)]) => Ok(Value::Double(-value)),
         ("-_", [Value::Duration(value)]) => times::duration_or_overflow(value.checked_neg()),
@@ -45,66 +41,42 @@ pub(super) fn uint_or_overflow(found: Option<u64>) -> Evaluated {
     found.map_or_else(|| eval_error("unsigned integer overflow"), |value| Ok(Value::Uint(value)))
 }
 
-pub(super) fn add(left: &Value, right: &Value) -> Evaluated {
-    match (left, right) {
-        (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_add(*b)),
-        (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_add(*b)),
-        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a + b)),
-        (Value::String(a), Value::String(b)) => {
-            let mut sum = String::with_capacity(a.len() + b.len());
-            sum.push_str(a);
-            sum.push_str(b);
-            Ok(Value::string(sum))
+/// Implements the binary operators of numbers, texts, lists and times.
+pub(super) fn arithmetic(operator: &str, left: &Value, right: &Value) -> Evaluated {
+    match (left, operator, right) {
+        (Value::Int(a), "_+_", Value::Int(b)) => int_or_overflow(a.checked_add(*b)),
+        (Value::Int(a), "_-_", Value::Int(b)) => int_or_overflow(a.checked_sub(*b)),
+        (Value::Int(a), "_*_", Value::Int(b)) => int_or_overflow(a.checked_mul(*b)),
+        (Value::Int(_), "_/_", Value::Int(0)) | (Value::Uint(_), "_/_", Value::Uint(0)) => {
+            eval_error("division by zero")
         }
-        (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::Bytes([&**a, &**b].concat().into())),
-        (Value::List(a), Value::List(b)) => a.concat_or_extend_growing(b).map(Value::List),
-        (Value::Duration(a), Value::Duration(b)) => times::duration_or_overflow(a.checked_add(*b)),
-        (Value::Duration(duration), Value::Timestamp(moment))
-        | (Value::Timestamp(moment), Value::Duration(duration)) => {
+        (Value::Int(_), "_%_", Value::Int(0)) | (Value::Uint(_), "_%_", Value::Uint(0)) => {
+            eval_error("modulus by zero")
+        }
+        (Value::Int(a), "_/_", Value::Int(b)) => int_or_overflow(a.checked_div(*b)),
+        (Value::Int(a), "_%_", Value::Int(b)) => int_or_overflow(a.checked_rem(*b)),
+        (Value::Uint(a), "_+_", Value::Uint(b)) => uint_or_overflow(a.checked_add(*b)),
+        (Value::Uint(a), "_-_", Value::Uint(b)) => uint_or_overflow(a.checked_sub(*b)),
+        (Value::Uint(a), "_*_", Value::Uint(b)) => uint_or_overflow(a.checked_mul(*b)),
+        (Value::Uint(a), "_/_", Value::Uint(b)) => uint_or_overflow(a.checked_div(*b)),
+        (Value::Uint(a), "_%_", Value::Uint(b)) => uint_or_overflow(a.checked_rem(*b)),
+        (Value::Double(a), "_+_", Value::Double(b)) => Ok(Value::Double(a + b)),
+        (Value::Double(a), "_-_", Value::Double(b)) => Ok(Value::Double(a - b)),
+        (Value::Double(a), "_*_", Value::Double(b)) => Ok(Value::Double(a * b)),
+        (Value::Double(a), "_/_", Value::Double(b)) => Ok(Value::Double(a / b)),
+        (Value::String(a), "_+_", Value::String(b)) => Ok(Value::string([&**a, &**b].concat())),
+        (Value::Bytes(a), "_+_", Value::Bytes(b)) => Ok(Value::Bytes([&**a, &**b].concat().into())),
+        (Value::List(a), "_+_", Value::List(b)) => a.concat_or_extend_growing(b).map(Value::List),
+        (Value::Duration(a), "_+_", Value::Duration(b)) => times::duration_or_overflow(a.checked_add(*b)),
+        (Value::Duration(a), "_-_", Value::Duration(b)) => times::duration_or_overflow(a.checked_sub(*b)),
+        (Value::Duration(duration), "_+_", Value::Timestamp(moment))
+        | (Value::Timestamp(moment), "_+_", Value::Duration(duration)) => {
             times::shifted_timestamp(*moment, i128::from(*duration))
         }
-        _ => no_such_overload(),
-    }
-}
-
-fn subtract(left: &Value, right: &Value) -> Evaluated {
-    match (left, right) {
-        (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_sub(*b)),
-        (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_sub(*b)),
-        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a - b)),
-        (Value::Duration(a), Value::Duration(b)) => times::duration_or_overflow(a.checked_sub(*b)),
-        (Value::Timestamp(moment), Value::Duration(duration)) => {
+        (Value::Timestamp(moment), "_-_", Value::Duration(duration)) => {
             times::shifted_timestamp(*moment, -i128::from(*duration))
         }
-        (Value::Timestamp(a), Value::Timestamp(b)) => times::duration_between(*a, *b),
-        _ => no_such_overload(),
-    }
-}
-
-fn multiply(left: &Value, right: &Value) -> Evaluated {
-    match (left, right) {
-        (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_mul(*b)),
-        (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_mul(*b)),
-        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a * b)),
-        _ => no_such_overload(),
-    }
-}
-
-fn divide(left: &Value, right: &Value) -> Evaluated {
-    match (left, right) {
-        (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => eval_error("division by zero"),
-        (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_div(*b)),
-        (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_div(*b)),
-        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a / b)),
-        _ => no_such_overload(),
-    }
-}
-
-fn modulo(left: &Value, right: &Value) -> Evaluated {
-    match (left, right) {
-        (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => eval_error("modulus by zero"),
-        (Value::Int(a), Value::Int(b)) => int_or_overflow(a.checked_rem(*b)),
-        (Value::Uint(a), Value::Uint(b)) => uint_or_overflow(a.checked_rem(*b)),
+        (Value::Timestamp(a), "_-_", Value::Timestamp(b)) => times::duration_between(*a, *b),
         _ => no_such_overload(),
     }
 }

@@ -7,81 +7,57 @@ use std::fmt::Write as _;
 
 use tollgate_formats::gotime::{self, Timestamp};
 
-use crate::evaluate::value::{EvalFailure, Evaluated, OffsetTimestamp, Value, eval_error, no_such_overload};
+use crate::evaluate::value::{EvalFailure, Evaluated, OffsetTimestamp, Value, eval_error};
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 /// The range of valid times, in seconds since 1970. cel-go `minUnixTime`, `maxUnixTime`
 const YEARS_1_TO_9999: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 pub(super) fn try_call(name: &str, args: &[Value]) -> Option<Evaluated> {
+    let (moment, zone) = match args {
+        [Value::Duration(nanos)] => {
+            let units = i128::from(*nanos) / duration_unit(name)?;
+            return Some(Ok(Value::Int(i64::try_from(units).unwrap_or(i64::MAX))));
+        }
+        [Value::Timestamp(moment)] => (moment, "UTC"),
+        [Value::Timestamp(moment), Value::String(zone)] => (moment, &**zone),
+        _ => return None,
+    };
+    let in_utc = time_part(name, *moment, 0)?;
+    let in_zone = |offset| Value::Int(time_part(name, *moment, offset).unwrap_or(in_utc));
+    Some(zone_offset_seconds(zone).map(in_zone))
+}
+
+/// The nanoseconds of the unit in which a function returns a duration; `None` for other functions.
+fn duration_unit(name: &str) -> Option<i128> {
+    match name {
+        "getHours" => Some(3600 * NANOS_PER_SECOND),
+        "getMinutes" => Some(60 * NANOS_PER_SECOND),
+        "getSeconds" => Some(NANOS_PER_SECOND),
+        "getMilliseconds" => Some(NANOS_PER_SECOND / 1000),
+        _ => None,
+    }
+}
+
+/// The part of a time that a function returns, in a time zone; `None` for other functions.
+fn time_part(name: &str, moment: OffsetTimestamp, offset: i64) -> Option<i64> {
+    let local = moment.time.seconds.saturating_add(offset);
+    let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
+    let (year, month, day) = gotime::date_from_days(days);
     Some(match name {
-        "getFullYear" => time_field(args, |clock| clock.year),
-        "getMonth" => time_field(args, |clock| clock.month - 1),
-        "getDayOfYear" => time_field(args, |clock| clock.day_of_year),
-        "getDayOfMonth" => time_field(args, |clock| clock.day - 1),
-        "getDate" => time_field(args, |clock| clock.day),
-        "getDayOfWeek" => time_field(args, |clock| clock.day_of_week),
-        "getHours" => {
-            time_field_or_duration_units(args, 3600 * NANOS_PER_SECOND, |clock| clock.second / 3600)
-        }
-        "getMinutes" => {
-            time_field_or_duration_units(args, 60 * NANOS_PER_SECOND, |clock| clock.second / 60 % 60)
-        }
-        "getSeconds" => time_field_or_duration_units(args, NANOS_PER_SECOND, |clock| clock.second % 60),
-        "getMilliseconds" => {
-            time_field_or_duration_units(args, NANOS_PER_SECOND / 1000, |clock| clock.milliseconds)
-        }
+        "getFullYear" => year,
+        "getMonth" => month - 1,
+        "getDayOfYear" => days - gotime::days_since_1970(year, 1, 1),
+        "getDayOfMonth" => day - 1,
+        "getDate" => day,
+        // The first of January 1970 was a Thursday.
+        "getDayOfWeek" => (days + 4).rem_euclid(7),
+        "getHours" => second / 3600,
+        "getMinutes" => second / 60 % 60,
+        "getSeconds" => second % 60,
+        "getMilliseconds" => i64::from(moment.time.nanos / 1_000_000),
         _ => return None,
     })
-}
-
-/// A time in a time zone, split into its fields.
-struct CalendarTime {
-    year: i64,
-    month: i64,
-    day: i64,
-    day_of_year: i64,
-    day_of_week: i64,
-    /// Seconds since midnight.
-    second: i64,
-    milliseconds: i64,
-}
-
-impl CalendarTime {
-    fn from_timestamp(moment: OffsetTimestamp, offset: i64) -> CalendarTime {
-        let local = moment.time.seconds.saturating_add(offset);
-        let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
-        let (year, month, day) = gotime::date_from_days(days);
-        CalendarTime {
-            year,
-            month,
-            day,
-            day_of_year: days - gotime::days_since_1970(year, 1, 1),
-            // The first of January 1970 was a Thursday.
-            day_of_week: (days + 4).rem_euclid(7),
-            second,
-            milliseconds: i64::from(moment.time.nanos / 1_000_000),
-        }
-    }
-}
-
-fn time_field(args: &[Value], part: fn(&CalendarTime) -> i64) -> Evaluated {
-    let (moment, offset) = match args {
-        [Value::Timestamp(moment)] => (moment, 0),
-        [Value::Timestamp(moment), Value::String(zone)] => (moment, zone_offset_seconds(zone)?),
-        _ => return no_such_overload(),
-    };
-    Ok(Value::Int(part(&CalendarTime::from_timestamp(*moment, offset))))
-}
-
-/// A field of a time, or a duration in whole units.
-fn time_field_or_duration_units(args: &[Value], unit: i128, clock: fn(&CalendarTime) -> i64) -> Evaluated {
-    match args {
-        [Value::Duration(nanos)] => {
-            Ok(Value::Int(i64::try_from(i128::from(*nanos) / unit).unwrap_or(i64::MAX)))
-        }
-        _ => time_field(args, clock),
-    }
 }
 
 /// The offset of a time zone in seconds east of UTC.
