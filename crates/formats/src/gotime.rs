@@ -142,7 +142,7 @@ fn api_server_form_parts(text: &[u8]) -> Option<[i64; 6]> {
 /// Reads a time of any form that Go accepts, element by element in Go's order.
 fn parse_go_layout(text: &[u8]) -> Result<(Timestamp, i64), TimeError<'_>> {
     let mut rest = text;
-    let year = read_year(&mut rest)?;
+    let year = take_digits(&mut rest, 4).ok_or(TimeError::Shape { rest, element: "2006" })?;
     skip_literal(&mut rest, "-")?;
     let month = read_number(&mut rest, "01", 1..=12, "month")?;
     skip_literal(&mut rest, "-")?;
@@ -172,15 +172,14 @@ fn skip_literal<'a>(rest: &mut &'a [u8], element: &'static str) -> Result<(), Ti
     Ok(())
 }
 
-/// Reads four digits and moves `rest` past them.
-fn read_year<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
-    if let Some((&[a, b, c, d], after)) = rest.split_first_chunk()
-        && let (Some(high), Some(low)) = (two_digit_number(a, b), two_digit_number(c, d))
-    {
-        *rest = after;
-        return Ok(high * 100 + low);
+/// Reads `count` digits and moves `rest` past them; `None` if there are fewer.
+fn take_digits(rest: &mut &[u8], count: usize) -> Option<i64> {
+    let (digits, after) = rest.split_at_checked(count)?;
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return None;
     }
-    Err(TimeError::Shape { rest, element: "2006" })
+    *rest = after;
+    Some(digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
 }
 
 /// Reads two digits and moves `rest` past them; `element` and `name` name them in the errors.
@@ -190,25 +189,15 @@ fn read_number<'a>(
     range: RangeInclusive<i64>,
     name: &'static str,
 ) -> Result<i64, TimeError<'a>> {
-    if let [a, b, after @ ..] = *rest
-        && let Some(number) = two_digit_number(*a, *b)
-    {
-        *rest = after;
-        return if range.contains(&number) { Ok(number) } else { Err(TimeError::Range(name)) };
-    }
-    Err(TimeError::Shape { rest, element })
+    let number = take_digits(rest, 2).ok_or(TimeError::Shape { rest, element })?;
+    if range.contains(&number) { Ok(number) } else { Err(TimeError::Range(name)) }
 }
 
 /// Reads an hour of one or two digits. Go accepts a single digit only for hours, because its layout `15` also
 /// reads `3PM`-style hours.
 fn read_hour<'a>(rest: &mut &'a [u8]) -> Result<i64, TimeError<'a>> {
-    let (hour, after) = match *rest {
-        [a, b, after @ ..] if two_digit_number(*a, *b).is_some() => (two_digit_number(*a, *b), after),
-        [a, after @ ..] => (two_digit_number(b'0', *a), after),
-        [] => (None, *rest),
-    };
+    let hour = take_digits(rest, 2).or_else(|| take_digits(rest, 1));
     let hour = hour.ok_or(TimeError::Shape { rest, element: "15" })?;
-    *rest = after;
     if hour > 23 { Err(TimeError::Range("hour")) } else { Ok(hour) }
 }
 

@@ -67,32 +67,26 @@ pub fn check_label_key(
             }));
         }
     };
-    match prefix {
-        Some("") => report(Cow::Borrowed(texts::PREFIX_EMPTY)),
-        Some(prefix) => {
-            if prefix.len() > SUBDOMAIN_MAX {
-                report(Cow::Borrowed(unit.choose(
-                    "prefix part must be no more than 253 characters",
-                    "prefix part must be no more than 253 bytes",
-                )));
-            }
-            if !has_subdomain_shape(prefix) {
-                report(Cow::Borrowed(texts::INVALID_PREFIX_PART));
-            }
-        }
-        None => {}
+    if let Some(prefix) = prefix {
+        let too_long = unit.choose(
+            "prefix part must be no more than 253 characters",
+            "prefix part must be no more than 253 bytes",
+        );
+        let problems = match prefix {
+            "" => [Some(texts::PREFIX_EMPTY), None],
+            _ => [
+                (prefix.len() > SUBDOMAIN_MAX).then_some(too_long),
+                (!has_subdomain_shape(prefix)).then_some(texts::INVALID_PREFIX_PART),
+            ],
+        };
+        report_all(problems, report);
     }
-    if name.is_empty() {
-        report(Cow::Borrowed(texts::NAME_EMPTY));
-    } else if name.len() > LABEL_MAX {
-        report(Cow::Borrowed(unit.choose(
-            "name part must be no more than 63 characters",
-            "name part must be no more than 63 bytes",
-        )));
-    }
-    if !shapes::has_qualified_name_part_shape(name) {
-        report(Cow::Borrowed(texts::INVALID_NAME_PART));
-    }
+    let too_long = unit
+        .choose("name part must be no more than 63 characters", "name part must be no more than 63 bytes");
+    let length =
+        if name.is_empty() { Some(texts::NAME_EMPTY) } else { (name.len() > LABEL_MAX).then_some(too_long) };
+    let is_valid = shapes::has_qualified_name_part_shape(name);
+    report_all([length, (!is_valid).then_some(texts::INVALID_NAME_PART)], report);
 }
 
 /// True if [`check_label_key`] reports nothing. One pass: nearly every key is fine.
@@ -153,22 +147,15 @@ pub fn has_at_most_one_slash(value: &str) -> bool {
 
 /// Reports what is wrong with a label value; nothing for an empty one.
 pub fn check_label_value(value: &str, unit: LengthUnitWord, report: &mut dyn FnMut(Problem)) {
-    if value.len() > LABEL_MAX {
-        report(Cow::Borrowed(too_long_label(unit)));
-    }
-    if !value.is_empty() && !shapes::has_qualified_name_part_shape(value) {
-        report(Cow::Borrowed(INVALID_LABEL_VALUE));
-    }
+    let is_valid = value.is_empty() || shapes::has_qualified_name_part_shape(value);
+    report_all([too_long_label(value, unit), (!is_valid).then_some(INVALID_LABEL_VALUE)], report);
 }
 
 /// Reports what is wrong with a DNS-1123 label: device and request names, counter sets, namespaces.
 pub fn check_dns_label(value: &str, unit: LengthUnitWord, report: &mut dyn FnMut(Problem)) {
-    if value.len() > LABEL_MAX {
-        report(Cow::Borrowed(too_long_label(unit)));
-    }
-    if !shapes::has_dns_label_shape(value) {
-        report(Cow::Borrowed(if has_subdomain_shape(value) { NO_DOTS } else { INVALID_LABEL1123 }));
-    }
+    let problem = || if has_subdomain_shape(value) { NO_DOTS } else { INVALID_LABEL1123 };
+    let is_valid = shapes::has_dns_label_shape(value);
+    report_all([too_long_label(value, unit), (!is_valid).then(problem)], report);
 }
 
 /// True if [`check_dns_label`] reports nothing.
@@ -178,23 +165,15 @@ pub fn is_dns_label(value: &str) -> bool {
 
 /// Reports what is wrong with a DNS-1123 subdomain: object, class and node names, pool segments.
 pub fn check_dns_subdomain(value: &str, unit: LengthUnitWord, report: &mut dyn FnMut(Problem)) {
-    if value.len() > SUBDOMAIN_MAX {
-        report(Cow::Borrowed(too_long_subdomain(unit)));
-    }
-    if !has_subdomain_shape(value) {
-        report(Cow::Borrowed(INVALID_SUBDOMAIN));
-    }
+    let is_valid = has_subdomain_shape(value);
+    report_all([too_long_subdomain(value, unit), (!is_valid).then_some(INVALID_SUBDOMAIN)], report);
 }
 
 /// Reports what is wrong with a subdomain whose letters may be in any case, which 1.37 has for opaque and result
 /// drivers.
 pub fn check_subdomain_caseless(value: &str, unit: LengthUnitWord, report: &mut dyn FnMut(Problem)) {
-    if value.len() > SUBDOMAIN_MAX {
-        report(Cow::Borrowed(too_long_subdomain(unit)));
-    }
-    if !shapes::has_caseless_subdomain_shape(value) {
-        report(Cow::Borrowed(INVALID_SUBDOMAIN_CASELESS));
-    }
+    let is_valid = shapes::has_caseless_subdomain_shape(value);
+    report_all([too_long_subdomain(value, unit), (!is_valid).then_some(INVALID_SUBDOMAIN_CASELESS)], report);
 }
 
 /// Reports what is wrong with an object name as a part of a URL path.
@@ -208,12 +187,11 @@ pub fn check_path_segment(value: &str, report: &mut dyn FnMut(Problem)) {
 
 /// Reports what is wrong with a `generateName` as the beginning of a part of a URL path.
 pub fn check_path_segment_prefix(value: &str, report: &mut dyn FnMut(Problem)) {
-    if value.contains('/') {
-        report(Cow::Borrowed("may not contain '/'"));
-    }
-    if value.contains('%') {
-        report(Cow::Borrowed("may not contain '%'"));
-    }
+    let problems = [
+        value.contains('/').then_some("may not contain '/'"),
+        value.contains('%').then_some("may not contain '%'"),
+    ];
+    report_all(problems, report);
 }
 
 /// True if Kubernetes 1.34 to 1.36 accept an extended resource name. The error text is [`INVALID_EXTENDED_RESOURCE`].
@@ -227,16 +205,13 @@ pub fn is_extended_resource_name(value: &str) -> bool {
 
 /// Reports what 1.37 finds wrong with an extended resource name.
 pub fn check_extended_resource(value: &str, report: &mut dyn FnMut(Problem)) {
-    if !value.contains('/') {
-        report(Cow::Borrowed(texts::MISSING_DOMAIN_PREFIX));
-    }
-    if value.starts_with(QUOTA_PREFIX) {
-        report(Cow::Borrowed(texts::NO_REQUESTS));
-    }
-    // Any occurrence of the domain counts, even `notkubernetes.io/`.
-    if value.contains(KUBERNETES_DOMAIN) {
-        report(Cow::Borrowed(texts::NO_KUBERNETES));
-    }
+    let problems = [
+        (!value.contains('/')).then_some(texts::MISSING_DOMAIN_PREFIX),
+        value.starts_with(QUOTA_PREFIX).then_some(texts::NO_REQUESTS),
+        // Any occurrence of the domain counts, even `notkubernetes.io/`.
+        value.contains(KUBERNETES_DOMAIN).then_some(texts::NO_KUBERNETES),
+    ];
+    report_all(problems, report);
     if !is_valid_with_quota_prefix_prepended(value) {
         check_label_key(
             &format!("{QUOTA_PREFIX}{value}"),
@@ -274,14 +249,21 @@ fn is_valid_with_quota_prefix_prepended(value: &str) -> bool {
     })
 }
 
-/// The text about a label with more than [`LABEL_MAX`] bytes.
-fn too_long_label(unit: LengthUnitWord) -> &'static str {
-    unit.choose("must be no more than 63 characters", "must be no more than 63 bytes")
+/// The text about a label with more than [`LABEL_MAX`] bytes; `None` if it has not.
+fn too_long_label(value: &str, unit: LengthUnitWord) -> Option<&'static str> {
+    let text = unit.choose("must be no more than 63 characters", "must be no more than 63 bytes");
+    (value.len() > LABEL_MAX).then_some(text)
 }
 
-/// The text about a subdomain with more than [`SUBDOMAIN_MAX`] bytes.
-fn too_long_subdomain(unit: LengthUnitWord) -> &'static str {
-    unit.choose("must be no more than 253 characters", "must be no more than 253 bytes")
+/// The text about a subdomain with more than [`SUBDOMAIN_MAX`] bytes; `None` if it has not.
+fn too_long_subdomain(value: &str, unit: LengthUnitWord) -> Option<&'static str> {
+    let text = unit.choose("must be no more than 253 characters", "must be no more than 253 bytes");
+    (value.len() > SUBDOMAIN_MAX).then_some(text)
+}
+
+/// Reports the problems that there are, in this order.
+fn report_all<const N: usize>(problems: [Option<&'static str>; N], report: &mut dyn FnMut(Problem)) {
+    problems.into_iter().flatten().for_each(|problem| report(Cow::Borrowed(problem)));
 }
 
 /// The one character that Unicode's simple mapping gives for a letter in lower case.

@@ -75,6 +75,11 @@ impl<'a> Quantity<'a> {
     pub const ZERO: Quantity<'static> =
         Quantity { amount: Amount::Int { value: 0, scale: 0 }, format: SuffixFormat::DecimalSI, text: None };
 
+    /// An amount that was not read from a text, or whose text upstream does not keep.
+    fn without_text(amount: Amount, format: SuffixFormat) -> Quantity<'static> {
+        Quantity { amount, format, text: None }
+    }
+
     /// Reads the text between a JSON string's quotes, without unescaping, or a JSON number. Blanks around it are
     /// dropped.
     pub fn parse(raw: &'a str) -> Result<Quantity<'a>, ParseError> {
@@ -149,7 +154,7 @@ impl<'a> Quantity<'a> {
 
     /// `value` times `10^scale`, in the format of this quantity.
     pub fn in_same_format(&self, value: i64, scale: i32) -> Quantity<'static> {
-        Quantity { amount: Amount::Int { value, scale }, format: self.format, text: None }
+        Quantity::without_text(Amount::Int { value, scale }, self.format)
     }
 
     /// -1 for a negative amount, 0 for zero, 1 for a positive one.
@@ -196,7 +201,7 @@ impl<'a> Quantity<'a> {
         let number = self.with_view(|a| other.with_view(|b| a.add(b, MAX_DECIMAL_PLACES)))?;
         let places = self.places().max(other.places());
         let format = if self.is_zero() { other.format } else { self.format };
-        Some(Quantity { amount: Amount::Decimal { number, places }, format, text: None })
+        Some(Quantity::without_text(Amount::Decimal { number, places }, format))
     }
 
     /// The amount with the other sign.
@@ -205,14 +210,13 @@ impl<'a> Quantity<'a> {
         let number = self.with_view(|view| {
             DecimalView { negative: !view.negative && !view.digits.is_empty(), ..view }.to_decimal()
         });
-        let amount = Amount::Decimal { number, places: self.places() };
-        Quantity { amount, format: self.format, text: None }
+        Quantity::without_text(Amount::Decimal { number, places: self.places() }, self.format)
     }
 
     /// The amount without the text it was read from; it prints in the canonical form.
     #[must_use]
     pub fn into_owned_without_text(self) -> Quantity<'static> {
-        Quantity { amount: self.amount, format: self.format, text: None }
+        Quantity::without_text(self.amount, self.format)
     }
 
     /// Number of decimal places in upstream's representation; 0 for whole units.

@@ -61,12 +61,17 @@ pub fn sanitize_as_line(name: &str) -> Cow<'_, str> {
 
 /// The text with commands of CI servers made harmless.
 fn neutralize_ci_commands(text: Cow<'_, str>) -> Cow<'_, str> {
-    if !has_ci_command(&text) {
+    if !contains_marked_ci_command(&text) && !text.lines().any(is_github_command) {
         return text;
     }
     let mut out = String::with_capacity(text.len() + 8);
     for line in text.split_inclusive('\n') {
-        push_line_with_ci_commands_neutralized(&mut out, line);
+        let first_colon = is_github_command(line).then_some(line.len() - line.trim_start().len());
+        for (at, letter) in line.char_indices() {
+            let rest = line.get(at + letter.len_utf8()..).unwrap_or_default();
+            let is_mark = letter == '#' && hash_between_completes_ci_command(&out, rest);
+            out.push(if is_mark || first_colon == Some(at) { REPLACEMENT } else { letter });
+        }
     }
     out.into()
 }
@@ -75,7 +80,7 @@ fn neutralize_ci_commands(text: Cow<'_, str>) -> Cow<'_, str> {
 pub fn escape_unsafe_chars_in_json(text: &str) -> Cow<'_, str> {
     // Between tokens there are only line breaks and tabs, and `#` occurs in strings only.
     let is_escaped = |letter: char| !matches!(letter, '\n' | '\r' | '\t') && is_unsafe(letter);
-    if !text.contains(is_escaped) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
+    if !text.contains(is_escaped) && !contains_marked_ci_command(text) {
         return text.into();
     }
     let mut out = String::with_capacity(text.len() + 64);
@@ -100,7 +105,7 @@ pub fn sanitize_excerpt_except_ascii_controls(
     mark: std::ops::Range<usize>,
 ) -> (Cow<'_, str>, std::ops::Range<usize>) {
     let is_replaced = |letter: char| !letter.is_ascii() && is_unsafe(letter);
-    if !text.contains(is_replaced) && !CI_COMMANDS.iter().any(|command| text.contains(command)) {
+    if !text.contains(is_replaced) && !contains_marked_ci_command(text) {
         return (text.into(), mark);
     }
     let mut out = String::with_capacity(text.len() + 8);
@@ -128,30 +133,14 @@ fn replace_chars(text: &str, is_replaced: impl Fn(char) -> bool) -> Cow<'_, str>
         .into()
 }
 
-/// True if a line of the text is, or contains, a command of a CI server.
-fn has_ci_command(text: &str) -> bool {
-    CI_COMMANDS.iter().any(|command| text.contains(command)) || text.lines().any(is_github_command)
+/// True if the text contains one of [`CI_COMMANDS`].
+fn contains_marked_ci_command(text: &str) -> bool {
+    CI_COMMANDS.iter().any(|command| text.contains(command))
 }
 
 /// True if the line is a command of GitHub Actions: `::name …::…` after any blanks.
 fn is_github_command(line: &str) -> bool {
     line.trim_start().strip_prefix("::").is_some_and(|rest| rest.contains("::"))
-}
-
-/// Appends a line, with a character replaced in each command of a CI server.
-fn push_line_with_ci_commands_neutralized(out: &mut String, line: &str) {
-    let mut rest = line;
-    if is_github_command(line) {
-        let blanks = line.len() - line.trim_start().len();
-        out.push_str(line.get(..blanks).unwrap_or_default());
-        out.push(REPLACEMENT);
-        rest = line.get(blanks + 1..).unwrap_or_default();
-    }
-    let mut letters = rest.chars();
-    while let Some(letter) = letters.next() {
-        let is_mark = letter == '#' && hash_between_completes_ci_command(out, letters.as_str());
-        out.push(if is_mark { REPLACEMENT } else { letter });
-    }
 }
 
 /// True if a `#` between `before` and `after` is the second one of a command such as `##[error]`.

@@ -41,18 +41,13 @@ impl Quantity<'_> {
     /// Converts the amount to the decimal representation.
     #[must_use]
     pub fn to_arbitrary_precision(&self) -> Quantity<'static> {
-        let places = self.places();
         let number = self.with_view(|view| DecimalView { ..view }.to_decimal());
-        Quantity { amount: Amount::Decimal { number, places }, format: self.format, text: None }
+        Quantity::without_text(Amount::Decimal { number, places: self.places() }, self.format)
     }
 
     /// Returns a whole number as a quantity, in the format that Kubernetes uses for integers that are added.
     pub fn from_i64(value: i64) -> Quantity<'static> {
-        Quantity {
-            amount: Amount::Int { value, scale: 0 },
-            format: SuffixFormat::DecimalExponent,
-            text: None,
-        }
+        Quantity::without_text(Amount::Int { value, scale: 0 }, SuffixFormat::DecimalExponent)
     }
 
     /// Upstream's `Add`. `None` as for [`Quantity::add_as_decimal`].
@@ -62,7 +57,7 @@ impl Quantity<'_> {
             && let Some((value, scale)) = scaled_sum((*a, *x), (*b, *y))
         {
             let format = if *a == 0 { other.format } else { self.format };
-            return Some(Quantity { amount: Amount::Int { value, scale }, format, text: None });
+            return Some(Quantity::without_text(Amount::Int { value, scale }, format));
         }
         self.add_as_decimal(other)
     }
@@ -70,10 +65,7 @@ impl Quantity<'_> {
     /// Upstream's `Sub`. `None` as for [`Quantity::add_as_decimal`].
     pub fn minus(&self, other: &Quantity<'_>) -> Option<Quantity<'static>> {
         let negated = match &other.amount {
-            Amount::Int { value, scale } if *value != i64::MIN => {
-                let amount = Amount::Int { value: -value, scale: *scale };
-                Quantity { amount, format: other.format, text: None }
-            }
+            Amount::Int { value, scale } if *value != i64::MIN => other.in_same_format(-value, *scale),
             _ => other.negated(),
         };
         self.plus(&negated)
