@@ -69,13 +69,7 @@ impl InputError {
         (line, column): (usize, usize),
         message: impl Into<String>,
     ) -> InputError {
-        InputError {
-            file: file.to_owned(),
-            line,
-            column,
-            at: lines.byte_at(line, column),
-            message: message.into(),
-        }
+        InputError { line, column, ..InputError::at(file, lines, lines.byte_at(line, column), message) }
     }
 }
 

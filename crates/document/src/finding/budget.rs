@@ -57,9 +57,9 @@ impl FindingBudget {
         match (is_exact, is_response) {
             (true, _) => FindingBudget::without_shortening(),
             (false, true) => FindingBudget {
-                text: MAX_ONE_TEXT_BYTES,
                 bytes: MAX_RESPONSE_TEXT_BYTES,
                 findings: MAX_RESPONSE_FINDINGS,
+                ..FindingBudget::default()
             },
             (false, false) => FindingBudget::default(),
         }

@@ -119,15 +119,15 @@ impl Edit {
     }
 }
 
-/// A fix for a finding.
+/// A fix for a finding, whose edits are those of fields unless stated otherwise.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Fix {
+pub struct Fix<E = Edit> {
     /// Title for users, such as ``Replace `NoExec` with `NoExecute` ``.
     pub title: Box<str>,
     /// Whether the fix needs `--unsafe-fixes`.
     pub applicability: Applicability,
     /// The edits; all or none are applied.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<E>,
 }
 
 impl Fix {

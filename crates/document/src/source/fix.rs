@@ -23,18 +23,11 @@ use super::documents::Document;
 use super::span::{LineIndex, SourceLocation};
 use crate::doc::{Doc, Syntax, Value, ValueKind};
 use crate::field::FieldPath;
-use crate::finding::{Applicability, Edit, Fix};
+use crate::finding::{Edit, Fix};
 
 /// A fix as edits of a text: for `--fix`, reports and code actions of editors.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TextFix {
-    /// Title for users, such as ``Replace `NoExec` with `NoExecute` ``.
-    pub title: Box<str>,
-    /// Whether the fix needs `--unsafe-fixes`.
-    pub applicability: Applicability,
-    /// The edits, sorted and without overlaps. All or none must be applied.
-    pub edits: Vec<TextEdit>,
-}
+/// The edits are sorted and do not overlap.
+pub type TextFix = Fix<TextEdit>;
 
 /// An edit of a file's text.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -113,9 +113,7 @@ pub fn duplicate_type_or_items_keys_of_lists(root: Value<'_>) -> Vec<FieldPath> 
             .iter()
             .flat_map(|list| {
                 last_member(list.value, "items").items().enumerate().map(|(index, value)| {
-                    let mut indexes = list.indexes.clone();
-                    indexes.push(index);
-                    listed_object(value, indexes, None)
+                    listed_object(value, [list.indexes.as_slice(), &[index]].concat(), None)
                 })
             })
             .collect();
@@ -152,9 +150,7 @@ impl<'d> Iterator for Objects<'d> {
                 .enumerate()
                 .filter(|(_, value)| item_kind.is_some() || has_api_version_iff_kind(*value));
             self.todo.extend(items.map(|(index, value)| {
-                let mut indexes = indexes.clone();
-                indexes.push(index);
-                listed_object(value, indexes, inherited)
+                listed_object(value, [indexes.as_slice(), &[index]].concat(), inherited)
             }));
             if let Some(added) = self.todo.get_mut(from..) {
                 added.reverse();

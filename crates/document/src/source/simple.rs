@@ -7,6 +7,8 @@
 //! Invariant: a document that is read here is the one that the parser would give, with the same positions. Builds with
 //! debug assertions read every text both ways and compare (`yaml::read_part`).
 
+use std::ops::Range;
+
 use granit_parser::{ScalarStyle, StructureStyle};
 
 use super::writer::{YamlDocBuilder, to_span};
@@ -146,19 +148,20 @@ impl SimpleReader<'_> {
             return None;
         }
         self.blocks.push(block);
-        self.out
-            .open_container_unless_key_expected(
-                block.kind,
-                StructureStyle::Block,
-                0,
-                to_span(&(start..start)),
-            )
-            .ok()
+        self.open(block.kind, StructureStyle::Block, start..start)
+    }
+
+    fn open(&mut self, kind: ValueKind, style: StructureStyle, bytes: Range<usize>) -> Option<()> {
+        self.out.open_container_unless_key_expected(kind, style, 0, to_span(&bytes)).ok()
+    }
+
+    fn close(&mut self, bytes: Range<usize>) -> Option<()> {
+        self.out.close_container_and_expand_merges(to_span(&bytes)).ok()
     }
 
     fn close_block(&mut self) -> Option<()> {
         self.blocks.pop();
-        self.out.close_container_and_expand_merges(to_span(&(self.at..self.at))).ok()
+        self.close(self.at..self.at)
     }
 
     /// The length of the key that begins here; `None` if there is no key of plain letters.
@@ -201,15 +204,8 @@ impl SimpleReader<'_> {
             }
             (bracket @ b'{', b'}') | (bracket @ b'[', b']') => {
                 let kind = if bracket == b'{' { ValueKind::Object } else { ValueKind::Array };
-                self.out
-                    .open_container_unless_key_expected(
-                        kind,
-                        StructureStyle::Flow,
-                        0,
-                        to_span(&(self.at..self.at + 1)),
-                    )
-                    .ok()?;
-                self.out.close_container_and_expand_merges(to_span(&(self.at + 1..self.at + 2))).ok()?;
+                self.open(kind, StructureStyle::Flow, self.at..self.at + 1)?;
+                self.close(self.at + 1..self.at + 2)?;
                 self.at += 2;
             }
             (first, second) => {
@@ -228,7 +224,7 @@ impl SimpleReader<'_> {
     }
 
     /// Writes a key or value, quotes included, without escapes.
-    fn write_scalar(&mut self, style: ScalarStyle, bytes: std::ops::Range<usize>) -> Option<()> {
+    fn write_scalar(&mut self, style: ScalarStyle, bytes: Range<usize>) -> Option<()> {
         let whole = self.source.get(bytes.clone())?;
         let text = match style {
             ScalarStyle::Plain => whole,

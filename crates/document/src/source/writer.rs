@@ -70,20 +70,16 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     ) -> Result<(), DocumentError> {
         let in_flow = self.frames.last().is_some_and(|frame| frame.style == StructureStyle::Flow);
         match event {
-            Event::Scalar(text, style @ (ScalarStyle::Literal | ScalarStyle::Folded), anchor, tag) => {
-                dialect.check_block_scalar(span)?;
-                return self.write_scalar_as_key_or_value(
-                    &text,
-                    style,
-                    anchor,
-                    tag.as_deref(),
-                    self.trim_span_end(span),
-                );
-            }
             Event::Scalar(text, style, anchor, tag) => {
-                let is_unusual =
-                    dialect.check_scalar_and_whether_to_redecode(span, style, self.expects_key(), in_flow)?;
-                let text = self.scalar_text_as_kubectl_reads(text, style, is_unusual, span)?;
+                let (text, span) = if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
+                    dialect.check_block_scalar(span)?;
+                    (text, self.trim_span_end(span))
+                } else {
+                    let is_key = self.expects_key();
+                    let is_unusual =
+                        dialect.check_scalar_and_whether_to_redecode(span, style, is_key, in_flow)?;
+                    (self.scalar_text_as_kubectl_reads(text, style, is_unusual, span)?, span)
+                };
                 return self.write_scalar_as_key_or_value(&text, style, anchor, tag.as_deref(), span);
             }
             _ => dialect.check_gap_before_token(span, in_flow)?,
@@ -187,8 +183,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
         if !frame.merges.is_empty() {
             merge::expand_merge_keys(&mut self.out, frame.node, &frame.merges, self.source).map_err(
                 |merge::NotAMapping(span)| {
-                    let detail = "yaml: map merge requires map or sequence of maps as the value";
-                    DocumentError::new(span.start as usize, detail)
+                    error_at(span, "yaml: map merge requires map or sequence of maps as the value")
                 },
             )?;
         }
@@ -199,7 +194,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     /// Writes a copy of the anchor's value; as a key, its text.
     fn write_copy_of_anchor_value(&mut self, anchor: usize, span: Span) -> Result<(), DocumentError> {
         let node = self.out.len();
-        let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
+        let fault = |detail: String| error_at(span, format!("yaml: {detail}"));
         if self.expects_key() {
             let Some(value) = self.anchors.value(anchor) else {
                 return Err(fault("the anchor's value contains itself".to_owned()));
@@ -237,7 +232,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
             self.out.write_constant(ValueKind::String, span, "<<");
             return self.finish_node(anchor, node, span);
         }
-        let fault = |detail: String| DocumentError::new(span.start as usize, format!("yaml: {detail}"));
+        let fault = |detail: String| error_at(span, format!("yaml: {detail}"));
         let meaning = scalar::resolve_tagged(text, style, tag).map_err(fault)?;
         if self.expects_key() {
             self.write_key_as_string(text, meaning, span)?;
@@ -258,12 +253,8 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
             ScalarValue::Int(number) => self.write_integer(text, &number, span),
             ScalarValue::Unsigned(number) => self.write_integer(text, &number, span),
             ScalarValue::Float(number) => {
-                let literal = scalar::json_float(number);
-                self.out.write_owned(
-                    ValueKind::Number,
-                    span,
-                    literal.map_err(|error| DocumentError::new(span.start as usize, error))?,
-                );
+                let literal = scalar::json_float(number).map_err(|error| error_at(span, error))?;
+                self.out.write_owned(ValueKind::Number, span, literal);
             }
             ScalarValue::Binary => self.write_decoded_base64(text, span)?,
         }
@@ -293,7 +284,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
             ScalarValue::Null => return Err(null_key_error(span)),
             ScalarValue::Unsigned(number) => {
                 let detail = format!("unsupported map key of type: uint64, key: {number}");
-                return Err(DocumentError::new(span.start as usize, detail));
+                return Err(error_at(span, detail));
             }
         }
         Ok(())
@@ -313,10 +304,7 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
     /// Writes the decoded text of a `!!binary` scalar.
     fn write_decoded_base64(&mut self, text: &str, span: Span) -> Result<(), DocumentError> {
         let Some(decoded) = scalar::decode_binary_lossy(text) else {
-            return Err(DocumentError::new(
-                span.start as usize,
-                "yaml: !!binary value contains invalid base64 data",
-            ));
+            return Err(error_at(span, "yaml: !!binary value contains invalid base64 data"));
         };
         self.out.write_owned(ValueKind::String, span, decoded);
         Ok(())
@@ -349,17 +337,16 @@ impl<'a, 'p> YamlDocBuilder<'a, 'p> {
         let what = if kind == ValueKind::Array { "list" } else { "map" };
         let template = self.source.get(..=span.start as usize).is_some_and(|before| before.ends_with("{{"));
         let hint = if template { "; this looks like a template: render it first" } else { "" };
-        DocumentError::new(
-            span.start as usize,
-            format!("yaml: invalid map key: a {what} cannot be a key{hint}"),
-        )
+        error_at(span, format!("yaml: invalid map key: a {what} cannot be a key{hint}"))
     }
 }
 
 /// The error for a key that is null.
 fn null_key_error(span: Span) -> DocumentError {
-    DocumentError::new(
-        span.start as usize,
-        "unsupported map key of type: null; quote it if you mean a string",
-    )
+    error_at(span, "unsupported map key of type: null; quote it if you mean a string")
+}
+
+/// An error about a value that kubectl rejects too.
+fn error_at(span: Span, message: impl Into<String>) -> DocumentError {
+    DocumentError::new(span.start as usize, message)
 }

@@ -69,8 +69,21 @@ fn matches_parser_result(document: &Doc<'_>, source: &str) -> bool {
 
 /// The documents that the parser reads from `text`, the source or a copy with the same positions.
 fn parsed_documents<'a>(source: &'a str, text: &str) -> Vec<Result<Doc<'a>, DocumentError>> {
-    let (mut part, mut parser) = (YamlPart::new(source), new_parser_with_nesting_limit(text, false));
-    std::iter::from_fn(|| part.next_document(&mut parser, text)).collect()
+    let (mut parser, mut dialect) =
+        (new_parser_with_nesting_limit(text, false), KubectlDialectChecker::new(source));
+    let (document, end) = match read_document(source, text, &mut parser, &mut dialect) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Vec::new(),
+        Err(fault) => return vec![Err(fault)],
+    };
+    let mut rest = std::iter::from_fn(|| next_event(&mut parser));
+    let is_ignored = rest.any(|event| matches!(event, Err(_) | Ok((Event::DocumentStart(..), _))))
+        || dialect.check_after_last_token().is_err();
+    let ignored = is_ignored.then(|| {
+        let message = "yaml: kubectl does not read what follows `...`; begin the next document with `---`";
+        Err(DocumentError::rejected_by_tollgate(end, message))
+    });
+    std::iter::once(Ok(document)).chain(ignored).collect()
 }
 
 /// Creates a parser with Tollgate's nesting limit.
@@ -118,155 +131,116 @@ fn first_parse_error_offset(text: &str) -> Option<usize> {
     }
 }
 
-/// A text between two `---` lines.
-struct YamlPart<'a> {
+/// Reads the first document and the byte at which it ends; `None` if there is none. `parsed` is the text that the parser
+/// reads.
+fn read_document<'a, 'p>(
     source: &'a str,
-    dialect: KubectlDialectChecker<'a>,
-    /// Number of nodes to allocate, because the first document is usually the only one.
-    capacity: usize,
-    /// True at the end of the text, or after an error.
-    is_read: bool,
-    /// Offset at which the last document ended, if one was read.
-    end: Option<usize>,
+    parsed: &'p str,
+    parser: &mut Parser<'p, StrInput<'p>>,
+    dialect: &mut KubectlDialectChecker<'a>,
+) -> Result<Option<(Doc<'a>, usize)>, DocumentError> {
+    let mut writer: Option<YamlDocBuilder<'a, 'p>> = None;
+    loop {
+        let Some(next) = next_event(parser) else {
+            dialect.check_after_last_token()?;
+            return Ok(None);
+        };
+        let (event, span) = match next {
+            Ok(event) => event,
+            Err(error) => {
+                let fault = document_error(source, &error);
+                dialect.check_unusual_characters(fault.at + 1)?;
+                let is_complete = writer.as_ref().is_none_or(YamlDocBuilder::has_no_open_container);
+                let is_read = is_complete && has_flow_root(source) || dialect.kubectl_may_read_more(fault.at);
+                let by = if is_read { RefusedBy::Tollgate } else { fault.by };
+                return Err(DocumentError { by, ..fault });
+            }
+        };
+        let bytes = span.byte_range();
+        debug_assert!(bytes.is_some(), "without bytes every field would be at the start of the file");
+        let mut span = to_span(&bytes.unwrap_or_default());
+        // The copy may have a line break more.
+        span.end = span.end.min(u32::try_from(source.len()).unwrap_or(u32::MAX));
+        match event {
+            Event::DocumentStart(is_written, _) => {
+                if is_written {
+                    dialect.check_gap_before_token(span, false)?;
+                }
+                let capacity = (source.len() / 8).clamp(4, 1 << 20);
+                let out = Builder::with_capacity(source, Syntax::Yaml, capacity);
+                writer = Some(YamlDocBuilder::new(source, parsed, out));
+            }
+            Event::DocumentEnd => {
+                dialect.check_document_end(span)?;
+                return Ok(writer.map(|writer| (writer.finish(), span.start as usize)));
+            }
+            event => {
+                if let Some(writer) = &mut writer {
+                    writer.write_event(event, span, dialect)?;
+                }
+            }
+        }
+    }
 }
 
-impl<'a> YamlPart<'a> {
-    fn new(source: &'a str) -> YamlPart<'a> {
-        let capacity = (source.len() / 8).clamp(4, 1 << 20);
-        YamlPart { source, dialect: KubectlDialectChecker::new(source), capacity, is_read: false, end: None }
-    }
+/// True if the text begins with a bracket. kubectl then ignores what follows the closing bracket.
+fn has_flow_root(source: &str) -> bool {
+    super::shape::first_content_line(source).is_some_and(|(_, line)| line.starts_with(['{', '[']))
+}
 
-    /// The next document; `None` at the end of the text or after an error. `parsed` is the text that the parser reads.
-    fn next_document<'p>(
-        &mut self,
-        parser: &mut Parser<'p, StrInput<'p>>,
-        parsed: &'p str,
-    ) -> Option<Result<Doc<'a>, DocumentError>> {
-        if self.is_read {
-            return None;
+/// True if there is a tab before the first letter of the line that a byte is in.
+fn is_indented_by_tab(source: &str, at: usize) -> bool {
+    let before = source.get(..at).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |line_break| line_break + 1);
+    let line = source.get(start..).unwrap_or_default();
+    let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
+    line.get(..indent).unwrap_or_default().contains('\t')
+}
+
+/// The start of the line after the one that a byte is in.
+fn next_line_start(source: &str, at: usize) -> Option<usize> {
+    let end = source.get(at..)?.find('\n')?;
+    Some(at + end + 1)
+}
+
+/// Converts the parser's error to kubectl's message, or to a better explanation if there is one.
+fn document_error(source: &str, error: &ScanError) -> DocumentError {
+    let at = error.marker().byte_offset();
+    debug_assert!(at.is_some(), "without a byte every error would be at the start of the file");
+    let at = at.unwrap_or_default();
+    let rest = source.get(at..).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::UnknownAnchor => {
+            let name = rest.trim_start_matches('*');
+            let name = name.split([' ', '\t', '\r', '\n', ',', ']', '}']).next().unwrap_or_default();
+            DocumentError::new(at, format!("yaml: unknown anchor '{name}' referenced"))
         }
-        let before = self.end;
-        let mut document = self.read_document(parser, parsed).transpose();
-        if let (Some(_), Some(end)) = (&document, before) {
-            let message =
-                "yaml: kubectl does not read what follows `...`; begin the next document with `---`";
-            document = Some(Err(DocumentError::rejected_by_tollgate(end, message)));
+        // The text was cut at `---`, so a directive has lost its document; kubectl refuses it for that.
+        ErrorKind::ExpectedDocumentStart if source.trim_start().starts_with('%') => {
+            let at = source.len() - source.trim_start().len();
+            DocumentError::new(
+                at,
+                "yaml: did not find expected <document start>; kubectl does not support % directives",
+            )
         }
-        self.is_read = !matches!(document, Some(Ok(_)));
-        document
-    }
-
-    /// Reads the next document; `None` at the end of the text.
-    fn read_document<'p>(
-        &mut self,
-        parser: &mut Parser<'p, StrInput<'p>>,
-        parsed: &'p str,
-    ) -> Result<Option<Doc<'a>>, DocumentError> {
-        let mut writer: Option<YamlDocBuilder<'a, 'p>> = None;
-        loop {
-            let Some(next) = next_event(parser) else {
-                self.dialect.check_after_last_token()?;
-                return Ok(None);
-            };
-            let (event, span) = match next {
-                Ok(event) => event,
-                Err(error) => {
-                    let fault = self.document_error(&error);
-                    self.dialect.check_unusual_characters(fault.at + 1)?;
-                    let is_complete = writer.as_ref().is_none_or(YamlDocBuilder::has_no_open_container);
-                    let is_read =
-                        is_complete && self.has_flow_root() || self.dialect.kubectl_may_read_more(fault.at);
-                    let by = if is_read { RefusedBy::Tollgate } else { fault.by };
-                    return Err(DocumentError { by, ..fault });
-                }
-            };
-            let bytes = span.byte_range();
-            debug_assert!(bytes.is_some(), "without bytes every field would be at the start of the file");
-            let mut span = to_span(&bytes.unwrap_or_default());
-            // The copy may have a line break more.
-            span.end = span.end.min(u32::try_from(self.source.len()).unwrap_or(u32::MAX));
-            match event {
-                Event::DocumentStart(is_written, _) => {
-                    if is_written {
-                        self.dialect.check_gap_before_token(span, false)?;
-                    }
-                    let out = Builder::with_capacity(self.source, Syntax::Yaml, self.capacity);
-                    writer = Some(YamlDocBuilder::new(self.source, parsed, out));
-                    self.capacity = self.capacity.min(64);
-                }
-                Event::DocumentEnd => {
-                    self.dialect.check_document_end(span)?;
-                    self.end = Some(span.start as usize);
-                    return Ok(writer.map(YamlDocBuilder::finish));
-                }
-                event => {
-                    if let Some(writer) = &mut writer {
-                        writer.write_event(event, span, &mut self.dialect)?;
-                    }
-                }
-            }
+        // The parser says where the scalar starts.
+        _ if rest.starts_with('"')
+            && let Err((within, detail)) = quoted::decode_quoted(rest) =>
+        {
+            DocumentError::new(at + within, format!("yaml: {detail}"))
         }
-    }
-
-    /// True if the text begins with a bracket. kubectl then ignores what follows the closing bracket.
-    fn has_flow_root(&self) -> bool {
-        super::shape::first_content_line(self.source).is_some_and(|(_, line)| line.starts_with(['{', '[']))
-    }
-
-    /// True if there is a tab before the first letter of the line that a byte is in.
-    fn is_indented_by_tab(&self, at: usize) -> bool {
-        let before = self.source.get(..at).unwrap_or_default();
-        let start = before.rfind('\n').map_or(0, |line_break| line_break + 1);
-        let line = self.source.get(start..).unwrap_or_default();
-        let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
-        line.get(..indent).unwrap_or_default().contains('\t')
-    }
-
-    /// The start of the line after the one that a byte is in.
-    fn next_line_start(&self, at: usize) -> Option<usize> {
-        let end = self.source.get(at..)?.find('\n')?;
-        Some(at + end + 1)
-    }
-
-    /// Converts the parser's error to kubectl's message, or to a better explanation if there is one.
-    fn document_error(&self, error: &ScanError) -> DocumentError {
-        let at = error.marker().byte_offset();
-        debug_assert!(at.is_some(), "without a byte every error would be at the start of the file");
-        let at = at.unwrap_or_default();
-        let rest = self.source.get(at..).unwrap_or_default();
-        match error.kind() {
-            ErrorKind::UnknownAnchor => {
-                let name = rest.trim_start_matches('*');
-                let name = name.split([' ', '\t', '\r', '\n', ',', ']', '}']).next().unwrap_or_default();
-                DocumentError::new(at, format!("yaml: unknown anchor '{name}' referenced"))
-            }
-            // The text was cut at `---`, so a directive has lost its document; kubectl refuses it for that.
-            ErrorKind::ExpectedDocumentStart if self.source.trim_start().starts_with('%') => {
-                let at = self.source.len() - self.source.trim_start().len();
-                DocumentError::new(
-                    at,
-                    "yaml: did not find expected <document start>; kubectl does not support % directives",
-                )
-            }
-            // The parser says where the scalar starts.
-            _ if rest.starts_with('"')
-                && let Err((within, detail)) = quoted::decode_quoted(rest) =>
-            {
-                DocumentError::new(at + within, format!("yaml: {detail}"))
-            }
-            ErrorKind::RecursionLimitExceeded => {
-                DocumentError::rejected_by_tollgate(at, format!("yaml: {}", error.info()))
-            }
-            _ if self.is_indented_by_tab(at) => tab_error(at),
-            // A value that could go on in the next line: the tab is there.
-            _ if error.info().contains("tab")
-                && let Some(next) = self.next_line_start(at)
-                && self.is_indented_by_tab(next) =>
-            {
-                tab_error(next)
-            }
-            _ => DocumentError::new(at, format!("yaml: {}", error.info())),
+        ErrorKind::RecursionLimitExceeded => {
+            DocumentError::rejected_by_tollgate(at, format!("yaml: {}", error.info()))
         }
+        _ if is_indented_by_tab(source, at) => tab_error(at),
+        // A value that could go on in the next line: the tab is there.
+        _ if error.info().contains("tab")
+            && let Some(next) = next_line_start(source, at)
+            && is_indented_by_tab(source, next) =>
+        {
+            tab_error(next)
+        }
+        _ => DocumentError::new(at, format!("yaml: {}", error.info())),
     }
 }
 

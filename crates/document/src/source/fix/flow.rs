@@ -9,11 +9,9 @@ impl ReplacementBuilder<'_> {
     /// Removes an item or member in brackets with the comma before it; `before` is the end of the one before. `None` if
     /// more than a comma is between them.
     pub(super) fn remove_flow_entry(&self, before: usize, part: Range<usize>) -> Option<Vec<Replacement>> {
-        let between = self.text(before..part.start);
-        let mut rest = between.split(',');
-        let is_comma = rest.next().is_some_and(|text| text.trim().is_empty())
-            && rest.next().is_some_and(|text| text.trim().is_empty());
-        (is_comma && rest.next().is_none()).then(|| vec![(before..part.end, String::new())])
+        let (left, right) = self.text(before..part.start).split_once(',')?;
+        let is_comma = left.trim().is_empty() && right.trim().is_empty();
+        is_comma.then(|| vec![(before..part.end, String::new())])
     }
 
     /// Adds a member after the last one of an object in brackets, in the layout of the last one. `None` if it is not

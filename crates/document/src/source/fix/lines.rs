@@ -40,9 +40,8 @@ impl ReplacementBuilder<'_> {
 
     /// The starts of the lines that begin inside of `bytes`, without the line in which `bytes` begins.
     fn line_starts_after_first(&self, bytes: Range<usize>) -> impl Iterator<Item = usize> {
-        let breaks = self.text(bytes.clone()).bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let starts: Vec<usize> = breaks.map(|(at, _)| bytes.start + at + 1).collect();
-        starts.into_iter()
+        let breaks = self.text(bytes.clone()).match_indices('\n');
+        breaks.map(move |(at, _)| bytes.start + at + 1)
     }
 
     /// Indents the lines of `bytes`, except the first one and blank ones, by `by` columns.

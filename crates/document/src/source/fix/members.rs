@@ -24,12 +24,8 @@ impl<'d> ReplacementBuilder<'d> {
             // The first one has no comma before it.
             return self.remove_flow_entry(before.map(|bytes| bytes.end).max()?, part);
         }
-        match target.key {
-            Some(_) => self.remove_lines_keeping_comments(part, target.value),
-            None => {
-                self.remove_lines_keeping_comments(self.dash_position(target.value)?..part.end, target.value)
-            }
-        }
+        let start = if target.key.is_some() { part.start } else { self.dash_position(target.value)? };
+        self.remove_lines_keeping_comments(start..part.end, target.value)
     }
 
     /// The byte of the dash of an item of a block sequence; `None` if no dash is before it.
