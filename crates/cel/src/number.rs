@@ -1,7 +1,5 @@
 //! Numbers and truth values as Go's `strconv` and `fmt` read and write them.
 
-use tollgate_formats::gofmt;
-
 /// The bool that Go's `strconv.ParseBool` reads.
 pub(crate) fn parse_bool_like_go(text: &str) -> Option<bool> {
     match text {
@@ -45,17 +43,6 @@ pub(crate) fn truncate_double_to_int(value: f64) -> Option<i64> {
 )]
 pub(crate) fn truncate_double_to_uint(value: f64) -> Option<u64> {
     (0.0..2.0 * TWO_TO_63).contains(&value).then_some(value as u64)
-}
-
-/// The double as Go's `%g` prints it: the shortest digits, with an exponent where it is below -4 or above 5.
-pub(crate) fn double_text_like_go(value: f64) -> String {
-    if value.is_nan() {
-        return "NaN".to_owned();
-    }
-    if value.is_infinite() {
-        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    gofmt::shortest_float(&value)
 }
 
 /// The duration in decimal seconds: `1.5s`.

@@ -116,6 +116,15 @@ pub fn json_float(value: f64) -> String {
     }
 }
 
+/// A float as Go's `%g` prints it, as [`shortest_float`] does if it is finite.
+pub fn float_text(value: f64) -> String {
+    match value {
+        _ if value.is_finite() => shortest_float(&value),
+        _ if value.is_nan() => "NaN".to_owned(),
+        _ => if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
+    }
+}
+
 /// A finite float as Go's `%g` prints it: the shortest digits, with an exponent where it is below -4 or above 5.
 pub fn shortest_float(value: &(impl fmt::LowerExp + ToString)) -> String {
     let scientific = format!("{value:e}");

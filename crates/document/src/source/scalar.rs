@@ -3,6 +3,8 @@
 //! `on` is a boolean, `0644` is 420, `1_000` is a number, a date is a string. Keys use the same rules and are
 //! converted back to text: `on:` is the key `true`. Positions and documents are handled elsewhere.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use granit_parser::{ScalarStyle, Tag};
@@ -120,14 +122,8 @@ fn resolve_number(text: &str) -> ScalarValue {
         "-.inf" | "-.Inf" | "-.INF" => return ScalarValue::Float(f64::NEG_INFINITY),
         _ => {}
     }
-    let bare: String;
-    let plain = if text.contains('_') {
-        bare = text.replace('_', "");
-        bare.as_str()
-    } else {
-        text
-    };
-    parse_integer(plain).unwrap_or_else(|| parse_float_or_text(plain))
+    let plain = if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
+    parse_integer(&plain).unwrap_or_else(|| parse_float_or_text(&plain))
 }
 
 /// The integer that Go's `ParseInt(text, 0, 64)` or else `ParseUint` reads; `None` if neither does. The text must not
@@ -198,12 +194,7 @@ pub(super) fn json_float(number: f64) -> Result<String, String> {
     if number.is_finite() {
         return Ok(gofmt::json_float(number));
     }
-    let name = match number {
-        _ if number.is_nan() => "NaN",
-        _ if number > 0.0 => "+Inf",
-        _ => "-Inf",
-    };
-    Err(format!("json: unsupported value: {name}"))
+    Err(format!("json: unsupported value: {}", gofmt::float_text(number)))
 }
 
 /// The text of a float that is a map key: Go's `FormatFloat(number, 'g', -1, 32)`.

@@ -1,6 +1,7 @@
 //! Conversions between types, and the type of a value.
 
 use tollgate_formats::gofloat;
+use tollgate_formats::gofmt;
 use tollgate_formats::gotime::{self, Timestamp};
 
 use super::operators::{int_or_overflow, uint_or_overflow};
@@ -72,7 +73,7 @@ pub(super) fn text_of_non_string_value(value: &Value) -> Option<String> {
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Double(value) => number::double_text_like_go(*value),
+        Value::Double(value) => gofmt::float_text(*value),
         Value::Duration(nanos) => number::duration_text_in_seconds(*nanos),
         Value::Timestamp(moment) => times::rfc3339_text(*moment),
         Value::Type(name) => (*name).to_owned(),

@@ -177,7 +177,7 @@ fn nested_value_text(value: &Value) -> Result<String, EvalFailure> {
         Value::String(text) => gofmt::quote(text),
         Value::Bytes(_) => format!("b{}", gofmt::quote(&string_argument_text(value)?)),
         Value::Double(number) if number.is_finite() => format!("{number:.DEFAULT_PRECISION$}"),
-        Value::Double(number) => gofmt::quote(&crate::number::double_text_like_go(*number)),
+        Value::Double(number) => gofmt::quote(&gofmt::float_text(*number)),
         Value::Timestamp(_) => format!("timestamp({})", gofmt::quote(&string_argument_text(value)?)),
         Value::Duration(_) => format!("duration({})", gofmt::quote(&string_argument_text(value)?)),
         Value::Null
