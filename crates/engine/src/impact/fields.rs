@@ -40,15 +40,6 @@ const SLICE: KeptFields = Fields(&[
     ("spec", AllBut(&[("devices", Items(&DEVICE)), ("sharedCounters", Nothing)])),
 ]);
 
-const DEVICE_WITH_COUNTERS: KeptFields = AllBut(&[
-    ("attributes", Nothing),
-    ("capacity", Nothing),
-    ("basic", AllBut(&[("attributes", Nothing), ("capacity", Nothing)])),
-]);
-
-const SLICE_WITH_COUNTERS: KeptFields =
-    Fields(&[("metadata", METADATA), ("spec", AllBut(&[("devices", Items(&DEVICE_WITH_COUNTERS))]))]);
-
 const WHOLE_SLICE: KeptFields = Fields(&[("metadata", METADATA), ("spec", All)]);
 
 const CLASS: KeptFields = Fields(&[("metadata", METADATA), ("spec", Fields(&[("selectors", All)]))]);
@@ -116,8 +107,10 @@ impl SnapshotKind {
     /// Returns the fields of an object of this kind that impact reads for a snapshot with these device details.
     pub const fn fields_with(self, details: DetailsToStore) -> &'static KeptFields {
         match (self, details) {
-            (SnapshotKind::Slice, DetailsToStore { attributes: true, .. }) => &WHOLE_SLICE,
-            (SnapshotKind::Slice, DetailsToStore { counters: true, .. }) => &SLICE_WITH_COUNTERS,
+            (
+                SnapshotKind::Slice,
+                DetailsToStore { attributes: true, .. } | DetailsToStore { counters: true, .. },
+            ) => &WHOLE_SLICE,
             _ => self.fields_without_details(),
         }
     }

@@ -46,17 +46,13 @@ impl Snapshot {
         let found = match kind {
             SnapshotKind::Slice => self.slices.get(name).map(|slice| slice.bytes),
             SnapshotKind::Claim => {
-                let entry =
-                    self.claims.find(namespace, name).and_then(|slot| self.claims.get_even_if_free(slot));
+                let entry = self.claims.get(namespace, name);
                 entry.and_then(|entry| entry.record.as_ref()).map(|claim| claim.bytes)
             }
-            SnapshotKind::Pod => {
-                let entry = self.pods.find(namespace, name).and_then(|slot| self.pods.get_even_if_free(slot));
-                entry.and_then(Option::as_ref).map(|pod| pod.bytes)
-            }
+            SnapshotKind::Pod => self.pods.get(namespace, name).and_then(Option::as_ref).map(|pod| pod.bytes),
             SnapshotKind::Rule => self.rules.get(name).map(|rule| cost::rule_bytes(rule)),
             SnapshotKind::Budget => {
-                self.budgets.get(namespace).and_then(|budgets| budgets.get(name)).map(|budget| budget.bytes)
+                self.budgets.get(&(namespace.into(), name.into())).map(|budget| budget.bytes)
             }
             SnapshotKind::Namespace => {
                 self.namespaces.get(name).map(|labels| labels.memory_bytes_without_source())

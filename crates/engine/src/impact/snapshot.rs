@@ -45,6 +45,16 @@ impl Pool {
         self.slices.iter().map(|slice| &**slice).filter(|slice| Some(slice.generation) == self.newest)
     }
 
+    /// Returns the number of devices that current slices list.
+    pub(super) fn device_count(&self) -> usize {
+        self.current_slices().map(|slice| slice.devices.len()).sum()
+    }
+
+    /// True if a current slice lists the device.
+    pub(super) fn lists(&self, device: &str) -> bool {
+        self.current_slices().any(|slice| slice.device(device).is_some())
+    }
+
     fn has_no_slices_or_allocations(&self) -> bool {
         self.slices.is_empty() && self.allocated.is_empty()
     }
@@ -53,6 +63,15 @@ impl Pool {
     fn update_newest_generation(&mut self) {
         self.newest = self.slices.iter().map(|slice| slice.generation).max();
     }
+}
+
+/// A pool with its slot, its name and its driver.
+#[derive(Clone, Copy)]
+pub(super) struct NamedPool<'s> {
+    pub(super) driver: &'s InternedStr,
+    pub(super) name: &'s InternedStr,
+    pub(super) slot: Slot,
+    pub(super) pool: &'s Pool,
 }
 
 /// A claim and the pods that use it. `record` is `None` if pods name a claim that is not stored yet, or no longer.
@@ -81,7 +100,8 @@ pub struct Snapshot {
     pub(super) claims: SlotMap<ClaimEntry>,
     pub(super) pods: SlotMap<Option<Arc<Pod>>>,
     pub(super) rules: BTreeMap<InternedStr, Arc<Rule>>,
-    pub(super) budgets: BTreeMap<InternedStr, BTreeMap<InternedStr, Arc<Budget>>>,
+    /// By namespace and name.
+    pub(super) budgets: BTreeMap<(InternedStr, InternedStr), Arc<Budget>>,
     pub(super) namespaces: BTreeMap<InternedStr, Arc<Doc<'static>>>,
     /// DeviceClasses, which are stored only together with the attributes of devices.
     pub(super) classes: BTreeMap<InternedStr, Arc<DeviceClass>>,
@@ -169,10 +189,7 @@ impl Snapshot {
                 record.bytes = cost::budget_bytes(&record, self.names.added_bytes - before);
                 self.remove(kind, &namespace, &record.name);
                 self.bytes += record.bytes;
-                self.budgets
-                    .entry(namespace)
-                    .or_default()
-                    .insert(InternedStr::clone(&record.name), Arc::new(record));
+                self.budgets.insert((namespace, InternedStr::clone(&record.name)), Arc::new(record));
             }
             SnapshotKind::Namespace => {
                 shape::check_required_metadata(kind, object)?;
@@ -217,12 +234,8 @@ impl Snapshot {
                 self.bytes -= self.rules.remove(name).map_or(0, |rule| cost::rule_bytes(&rule))
             }
             SnapshotKind::Budget => {
-                if let Some(budgets) = self.budgets.get_mut(namespace) {
-                    self.bytes -= budgets.remove(name).map_or(0, |budget| budget.bytes);
-                    if budgets.is_empty() {
-                        self.budgets.remove(namespace);
-                    }
-                }
+                let budget = self.budgets.remove(&(namespace.into(), name.into()));
+                self.bytes -= budget.map_or(0, |budget| budget.bytes);
             }
             SnapshotKind::Namespace => {
                 self.bytes -=
@@ -234,8 +247,7 @@ impl Snapshot {
 
     /// Returns the number of devices that current slices list.
     pub fn device_count(&self) -> usize {
-        let pools = self.pools.iter().map(|(_, _, _, pool)| pool);
-        pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
+        self.pools.iter().map(|(_, _, _, pool)| pool.device_count()).sum()
     }
 
     /// Returns the labels of a namespace; `None` if no such namespace is stored.
@@ -252,12 +264,22 @@ impl Snapshot {
         self.rules().any(|rule| rule.class_criteria().is_some())
     }
 
-    pub(super) fn slice(&self, name: &str) -> Option<&Slice> {
-        self.slices.get(name).map(|slice| &**slice)
+    /// Returns the pools, sorted by driver and name.
+    pub(super) fn named_pools(&self) -> impl Iterator<Item = NamedPool<'_>> {
+        let slots = self
+            .drivers
+            .iter()
+            .flat_map(|(driver, pools)| pools.iter().map(move |(name, slot)| (driver, name, *slot)));
+        slots.filter_map(|(driver, name, slot)| {
+            Some(NamedPool { driver, name, slot, pool: self.pools.get_even_if_free(slot)? })
+        })
     }
 
-    pub(super) fn pool_named(&self, driver: &str, pool: &str) -> Option<&Pool> {
-        self.pools.get_even_if_free(self.pools.find(driver, pool)?)
+    /// Returns a slice and its pool; `None` if the slice is not stored, or not of its pool's newest generation.
+    pub(super) fn current_slice_and_pool(&self, name: &str) -> Option<(&Slice, &Pool)> {
+        let slice = self.slices.get(name)?;
+        let pool = self.pools.get(&slice.driver, &slice.pool)?;
+        pool.current_slices().any(|current| current.name == slice.name).then_some((&**slice, pool))
     }
 
     /// Returns the claim in a slot, if it is stored.
@@ -270,9 +292,10 @@ impl Snapshot {
     }
 
     /// Returns the PodDisruptionBudgets in a namespace.
-    pub(super) fn budgets(&self, namespace: &str) -> impl Iterator<Item = &Budget> {
-        let budgets = self.budgets.get(namespace);
-        budgets.into_iter().flat_map(BTreeMap::values).map(|budget| &**budget)
+    pub(super) fn budgets<'s>(&'s self, namespace: &str) -> impl Iterator<Item = &'s Budget> {
+        let from = (InternedStr::from(namespace), InternedStr::from(""));
+        let budgets = self.budgets.range(from..).take_while(move |((known, _), _)| **known == *namespace);
+        budgets.map(|(_, budget)| &**budget)
     }
 
     /// Stores a slice, replacing the previous one. `patched` are the taints that ResourceSlicePatches give its devices;

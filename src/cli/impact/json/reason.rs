@@ -1,13 +1,19 @@
 //! Why a pod is evicted or not, as structured JSON. The member `because` says the same in words.
 
 use crate::report::record::{Json, record};
-use tollgate_engine::impact::{OutcomeReason, TaintSource, Tolerance};
+use tollgate_engine::impact::{AllocatedDevice, OutcomeReason, ReasonKind, TaintSource, Tolerance};
 
 /// Returns why a taint evicts a pod or not: claim, device, taint and toleration.
 pub(super) fn reason_record(reason: &OutcomeReason<'_>) -> Json {
-    let parts = reason.parts();
-    let [driver, pool, device] = parts.device;
-    let source = parts.source.map(|source| {
+    let AllocatedDevice { driver, pool, device, .. } = reason.device;
+    let (taint, source, tolerance, not_evicted) = match reason.kind {
+        ReasonKind::ProposedTaint { taint, tolerance, .. } => (Some(taint), None, Some(tolerance), None),
+        ReasonKind::OtherTaint { taint, source, tolerance, .. } => {
+            (Some(taint), Some(source), Some(tolerance), None)
+        }
+        ReasonKind::NotEvicted(why) => (None, None, None, Some(why.name())),
+    };
+    let source = source.map(|source| {
         let (kind, name) = match source {
             TaintSource::Rule(rule) => ("DeviceTaintRule", &*rule.name),
             TaintSource::Slice(name) => ("ResourceSlice", name),
@@ -15,7 +21,7 @@ pub(super) fn reason_record(reason: &OutcomeReason<'_>) -> Json {
         };
         record! { "kind": kind, "name": name }
     });
-    let (tolerated, toleration) = match parts.tolerance {
+    let (tolerated, toleration) = match tolerance {
         None => (None, None),
         Some(Tolerance::No) => (Some("no"), None),
         Some(Tolerance::For(toleration, _)) => (Some("limited"), Some(toleration)),
@@ -31,7 +37,7 @@ pub(super) fn reason_record(reason: &OutcomeReason<'_>) -> Json {
             "tolerationSeconds": toleration.seconds,
         }
     });
-    let taint = parts.taint.map(|taint| {
+    let taint = taint.map(|taint| {
         record! {
             "key": *taint.key,
             "value": *taint.value,
@@ -41,12 +47,12 @@ pub(super) fn reason_record(reason: &OutcomeReason<'_>) -> Json {
         }
     });
     record! {
-        "claim": record! { "namespace": parts.claim.0, "name": parts.claim.1 },
-        "device": record! { "driver": driver, "pool": pool, "device": device },
+        "claim": record! { "namespace": reason.namespace, "name": reason.claim },
+        "device": record! { "driver": **driver, "pool": **pool, "device": **device },
         // The taint that decides; none if the controller ignores the pod for this claim.
         "taint" if given: taint,
         "tolerated" if given: tolerated,
         "toleration" if given: toleration,
-        "notEvicted" if given: parts.not_evicted,
+        "notEvicted" if given: not_evicted,
     }
 }

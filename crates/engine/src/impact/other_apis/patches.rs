@@ -12,12 +12,13 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::impact::read::cel_expressions;
-use crate::impact::record::{ClassCriteria, TaintingPatch};
+use crate::impact::interner::StringInterner;
+use crate::impact::read::rule_selector;
+use crate::impact::record::{RuleSelector, TaintingPatch};
 use crate::impact::selection::{CompiledCriteria, DeviceSelectionResult};
 use crate::impact::snapshot::Snapshot;
 use tollgate_api::profile::{Profile, Version};
-use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
+use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint};
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// The object that contains a taint: the slice or a patch.
@@ -84,6 +85,7 @@ pub struct PatchesByPrecedence<'d>(Vec<CompiledPatch<'d>>);
 struct CompiledPatch<'d> {
     precedence: PatchPrecedence<'d>,
     patch: SlicePatch<'d>,
+    filter: Option<RuleSelector>,
     criteria: Option<CompiledCriteria>,
 }
 
@@ -95,12 +97,16 @@ impl<'d> PatchesByPrecedence<'d> {
         profile: &Profile,
     ) -> PatchesByPrecedence<'d> {
         let layer = |patch: &SlicePatch<'d>| {
-            let criteria = class_criteria(*patch)
-                .map(|criteria| CompiledCriteria::new(&criteria, snapshot, &profile.selectors));
+            let filter = patch.spec().devices().filter();
+            let filter = filter.map(|filter| rule_selector(filter, &mut StringInterner::default()));
+            let criteria = filter.as_ref().and_then(RuleSelector::class_criteria);
+            let criteria =
+                criteria.map(|criteria| CompiledCriteria::new(criteria, snapshot, &profile.selectors));
             let is_conditional = matches!(criteria, Some(CompiledCriteria::Unknown));
             CompiledPatch {
                 precedence: PatchPrecedence::from_patch(*patch, is_conditional),
                 patch: *patch,
+                filter,
                 criteria,
             }
         };
@@ -145,21 +151,11 @@ impl<'d> PatchesByPrecedence<'d> {
     }
 }
 
-/// Returns the class and the expressions in the filter of a patch; `None` if it has neither.
-fn class_criteria(patch: SlicePatch<'_>) -> Option<ClassCriteria> {
-    let asks =
-        |filter: &TaintSelector<'_>| filter.device_class_name().is_some() || !filter.selectors().is_empty();
-    let filter = patch.spec().devices().filter().filter(asks)?;
-    let class = filter.device_class_name().map(Into::into);
-    Some(ClassCriteria { class, expressions: cel_expressions(filter.selectors()) })
-}
-
 impl CompiledPatch<'_> {
     /// True if the patch selects the device: by driver, pool and name, and by class and expressions as far as these
     /// are known.
     fn may_select(&self, slice: SliceSpec<'_>, device: Device<'_>, version: Version) -> bool {
-        let Some(filter) = self.patch.spec().devices().filter() else { return true };
-        let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
+        let Some(filter) = &self.filter else { return true };
         let matches = |criteria: &CompiledCriteria| {
             let attributes = device.body(version).device_for_taint_rules(slice.driver());
             matches!(
@@ -167,9 +163,7 @@ impl CompiledPatch<'_> {
                 DeviceSelectionResult::Selected | DeviceSelectionResult::Unknown
             )
         };
-        fits(filter.driver(), slice.driver())
-            && fits(filter.pool(), slice.pool().name())
-            && fits(filter.device(), device.name())
+        filter.matches_driver_pool_device(slice.driver(), slice.pool().name(), device.name())
             && self.criteria.as_ref().is_none_or(matches)
     }
 }
