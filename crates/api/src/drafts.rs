@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use super::fields;
 use super::schema::{Field, FieldType, StructSchema};
-use super::steps::{self, PathStep};
+use super::steps;
 use super::view::Object;
 use crate::profile::{ApiKind, Availability, Profile, Version};
 use tollgate_document::field::{FieldPath, Path, SegmentName};
@@ -56,8 +56,8 @@ pub enum DraftPart {
 /// A struct with fields that no release has in some version of a kind.
 #[derive(Debug)]
 struct StructWithDraftFields {
-    /// The steps of the path.
-    steps: Vec<PathStep>,
+    /// The path, as `steps` reads it.
+    path: String,
     fields: Vec<&'static Field>,
 }
 
@@ -75,12 +75,7 @@ static DRAFT_FIELDS: LazyLock<Vec<DraftFields>> = LazyLock::new(|| {
         .filter_map(|(kind, version)| {
             let releases = releases_until_removal(kind, version)?;
             let mut found = Vec::new();
-            collect_structs_with_draft_fields(
-                fields::root_struct(kind, version),
-                releases,
-                &mut Vec::new(),
-                &mut found,
-            );
+            collect_structs_with_draft_fields(fields::root_struct(kind, version), releases, "", &mut found);
             Some(DraftFields { of: (kind, version), structs: found })
         })
         .collect()
@@ -101,44 +96,32 @@ fn releases_until_removal(kind: ApiKind, version: Version) -> Option<Availabilit
     })
 }
 
-/// Adds the struct `of`, and structs below it, if they have fields that no release has; `way` leads to it. Structs are
+/// Adds the struct `of`, and structs below it, if they have fields that no release has; `path` leads to it. Structs are
 /// a few levels deep, and none contains itself.
 fn collect_structs_with_draft_fields(
     of: &'static StructSchema,
     releases: Availability,
-    way: &mut Vec<PathStep>,
+    path: &str,
     found: &mut Vec<StructWithDraftFields>,
 ) {
     // A field that changed its type has a row for each.
-    let is_released = |field: &Field| {
+    let is_released = |field: &&Field| {
         of.fields.iter().any(|other| other.json == field.json && other.known.overlaps(releases))
     };
-    let is_draft = |field: &&Field| !is_released(field);
-    let fields: Vec<&'static Field> = of.fields.iter().filter(is_draft).collect();
+    let (released, fields): (Vec<&Field>, Vec<&Field>) = of.fields.iter().partition(is_released);
     if !fields.is_empty() {
-        found.push(StructWithDraftFields { steps: way.clone(), fields });
+        found.push(StructWithDraftFields { path: path.to_owned(), fields });
     }
-    for field in of.fields.iter().filter(|field| !is_draft(field)) {
-        let depth = way.len();
-        way.push(PathStep::Field(field.name));
-        let mut ty = &field.ty;
-        loop {
-            match ty {
-                FieldType::List(item) => {
-                    way.push(PathStep::Items);
-                    ty = item;
-                }
-                FieldType::Map { value, .. } => {
-                    way.push(PathStep::Values);
-                    ty = value;
-                }
-                FieldType::Struct(inner) => {
-                    break collect_structs_with_draft_fields(inner, releases, way, found);
-                }
-                _ => break,
-            }
-        }
-        way.truncate(depth);
+    for field in released {
+        let Some(inner) = field.ty.innermost_struct() else { continue };
+        let dot = if path.is_empty() { "" } else { "." };
+        let each = match field.ty {
+            FieldType::List(_) => "[]",
+            FieldType::Map { .. } => "{}",
+            _ => "",
+        };
+        let path = format!("{path}{dot}{}{each}", field.json);
+        collect_structs_with_draft_fields(inner, releases, &path, found);
     }
 }
 
@@ -164,7 +147,7 @@ pub fn draft_only_parts(object: Object<'_>) -> Vec<DraftOnlyPart> {
     };
     let mut found = Vec::new();
     for draft_struct in &rows.structs {
-        steps::visit(object.value(), &draft_struct.steps, version, &Path::ROOT, &mut |value, at| {
+        steps::visit(object.value(), &draft_struct.path, version, &Path::ROOT, &mut |value, at| {
             for field in
                 draft_struct.fields.iter().filter(|field| !value.field(field.name).is_null_or_absent())
             {

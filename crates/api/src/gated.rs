@@ -1,179 +1,164 @@
 //! The fields behind feature gates, and which of an object a server drops because a gate is off.
 //!
-//! A server drops them before it validates: on create always, on update unless the stored object uses the feature. In
-//! the paths of the tables, `<body>` and `<exactly>` stand for the place of the fields of a device and of an exact
-//! request, which depends on the version.
+//! A server drops them before it validates: on create always, on update unless the stored object uses the feature. The
+//! paths of the tables are described in `steps`.
 //!
 //! Invariant: this module only finds the fields, and makes a copy without them. The engine drops them, or warns.
 
-use std::sync::LazyLock;
-
-use super::steps::{self, PathStep};
+use super::steps;
 use super::view::{Object, ObjectBody, Request, View};
-use crate::profile::{Availability, Gate, Profile, Version};
-use tollgate_document::doc::{Doc, DocChange, FieldName, OwnedJsonValue, Value, ValueKind, apply_changes};
+use crate::profile::{Availability, Gate, Profile};
+use tollgate_document::doc::{Doc, DocChange, OwnedJsonValue, Value, ValueKind, apply_changes};
 use tollgate_document::field::{FieldPath, Path};
 
 /// Fields that are dropped together if a feature gate is disabled. Paths are those of the internal type.
 struct GatedFields {
     /// The feature gates that must all be enabled for the fields to stay.
     gates: &'static [Gate],
-    drops: Vec<Steps>,
+    drops: &'static [&'static str],
     /// Other fields of the stored object that indicate that it uses the feature.
-    also_used: Vec<Steps>,
+    also_used: &'static [&'static str],
     releases: Availability,
 }
 
-type Steps = Vec<PathStep>;
-
 /// Creates an entry that applies to all releases. A stored object uses the feature if it has one of the dropped fields.
-fn gated_fields(gates: &'static [Gate], drops: &[&'static str]) -> GatedFields {
-    let (drops, also_used) = (parse_paths(drops), Vec::new());
-    GatedFields { gates, drops, also_used, releases: Availability::ALWAYS }
+const fn gated_fields(gates: &'static [Gate], drops: &'static [&'static str]) -> GatedFields {
+    GatedFields { gates, drops, also_used: &[], releases: Availability::ALWAYS }
 }
 
 impl GatedFields {
     /// Limits the fields to these releases.
-    fn in_releases(self, releases: Availability) -> GatedFields {
+    const fn in_releases(self, releases: Availability) -> GatedFields {
         GatedFields { releases, ..self }
     }
 
     /// Adds other fields of the stored object that indicate that it uses the feature.
-    fn with_usage_indicators(self, also_used: &[&'static str]) -> GatedFields {
-        GatedFields { also_used: parse_paths(also_used), ..self }
+    const fn with_usage_indicators(self, also_used: &'static [&'static str]) -> GatedFields {
+        GatedFields { also_used, ..self }
     }
 }
 
 /// The fields that feature gates control in the part of an object that one registry strategy of the API server handles,
 /// in the order in which it drops them: whole alternatives first.
 // upstream v1.37 registry/resource/*/strategy.go, api/resourceclaimspec/util.go
-type GatedFieldTable = LazyLock<Vec<GatedFields>>;
+type GatedFieldTable = [GatedFields];
 
 /// The fields of a slice.
-static SLICE_FIELDS: GatedFieldTable = LazyLock::new(|| {
-    vec![
-        gated_fields(&[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
-        gated_fields(
-            &[Gate::DRAPartitionableDevices],
-            &[
-                "spec.sharedCounters",
-                "spec.perDeviceNodeSelection",
-                "spec.devices[].<body>.consumesCounters",
-                "spec.devices[].<body>.nodeName",
-                "spec.devices[].<body>.nodeSelector",
-                "spec.devices[].<body>.allNodes",
-            ],
-        ),
-        gated_fields(
-            &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
-            &[
-                "spec.devices[].<body>.bindingConditions",
-                "spec.devices[].<body>.bindingFailureConditions",
-                "spec.devices[].<body>.bindsToNode",
-            ],
-        ),
-        gated_fields(
-            &[Gate::DRAConsumableCapacity],
-            &[
-                "spec.devices[].<body>.allowMultipleAllocations",
-                "spec.devices[].<body>.capacity{}.requestPolicy",
-            ],
-        ),
-        gated_fields(
-            &[Gate::DRADeviceCompatibilityGroups],
-            &["spec.devices[].<body>.consumesCounters[].compatibilityGroups"],
-        ),
-        gated_fields(
-            &[Gate::DRANodeAllocatableResources],
-            &[
-                "spec.devices[].<body>.nodeAllocatableResources",
-                "spec.devices[].<body>.nodeAllocatableResourceMappings",
-            ],
-        ),
-        gated_fields(
-            &[Gate::DRAListTypeAttributes],
-            &[
-                "spec.devices[].<body>.attributes{}.ints",
-                "spec.devices[].<body>.attributes{}.bools",
-                "spec.devices[].<body>.attributes{}.strings",
-                "spec.devices[].<body>.attributes{}.versions",
-            ],
-        ),
-        gated_fields(&[Gate::DRAPartitionableDevicesType], &["spec.partitionTypeAttribute"]),
-        gated_fields(&[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
-    ]
-});
+static SLICE_FIELDS: &GatedFieldTable = &[
+    gated_fields(&[Gate::DRADeviceTaints], &["spec.devices[].<body>.taints"]),
+    gated_fields(
+        &[Gate::DRAPartitionableDevices],
+        &[
+            "spec.sharedCounters",
+            "spec.perDeviceNodeSelection",
+            "spec.devices[].<body>.consumesCounters",
+            "spec.devices[].<body>.nodeName",
+            "spec.devices[].<body>.nodeSelector",
+            "spec.devices[].<body>.allNodes",
+        ],
+    ),
+    gated_fields(
+        &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+        &[
+            "spec.devices[].<body>.bindingConditions",
+            "spec.devices[].<body>.bindingFailureConditions",
+            "spec.devices[].<body>.bindsToNode",
+        ],
+    ),
+    gated_fields(
+        &[Gate::DRAConsumableCapacity],
+        &["spec.devices[].<body>.allowMultipleAllocations", "spec.devices[].<body>.capacity{}.requestPolicy"],
+    ),
+    gated_fields(
+        &[Gate::DRADeviceCompatibilityGroups],
+        &["spec.devices[].<body>.consumesCounters[].compatibilityGroups"],
+    ),
+    gated_fields(
+        &[Gate::DRANodeAllocatableResources],
+        &[
+            "spec.devices[].<body>.nodeAllocatableResources",
+            "spec.devices[].<body>.nodeAllocatableResourceMappings",
+        ],
+    ),
+    gated_fields(
+        &[Gate::DRAListTypeAttributes],
+        &[
+            "spec.devices[].<body>.attributes{}.ints",
+            "spec.devices[].<body>.attributes{}.bools",
+            "spec.devices[].<body>.attributes{}.strings",
+            "spec.devices[].<body>.attributes{}.versions",
+        ],
+    ),
+    gated_fields(&[Gate::DRAPartitionableDevicesType], &["spec.partitionTypeAttribute"]),
+    gated_fields(&[Gate::DRAOptionalNodeOperations], &["spec.skipNodeOperations"]),
+];
 
 /// The fields in the spec of a claim, or of the claims of a template.
-static CLAIM_SPEC_FIELDS: GatedFieldTable = LazyLock::new(|| {
-    vec![
-        gated_fields(&[Gate::DRAPrioritizedList], &["devices.requests[].firstAvailable"]),
-        // 1.33 and 1.34 forgot to.
-        gated_fields(
-            &[Gate::DRADeviceTaints],
-            &["devices.requests[].<exactly>.tolerations", "devices.requests[].firstAvailable[].tolerations"],
-        )
+static CLAIM_SPEC_FIELDS: &GatedFieldTable = &[
+    gated_fields(&[Gate::DRAPrioritizedList], &["devices.requests[].firstAvailable"]),
+    // 1.33 and 1.34 forgot to.
+    gated_fields(
+        &[Gate::DRADeviceTaints],
+        &["devices.requests[].<exactly>.tolerations", "devices.requests[].firstAvailable[].tolerations"],
+    )
+    .in_releases(Availability::since(35)),
+    gated_fields(&[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
+    // 1.34 changed a copy.
+    gated_fields(&[Gate::DRAConsumableCapacity], &["devices.constraints[].distinctAttribute"])
+        .with_usage_indicators(REQUEST_CAPACITY_PATHS)
         .in_releases(Availability::since(35)),
-        gated_fields(&[Gate::DRAAdminAccess], &["devices.requests[].<exactly>.adminAccess"]),
-        // 1.34 changed a copy.
-        gated_fields(&[Gate::DRAConsumableCapacity], &["devices.constraints[].distinctAttribute"])
-            .with_usage_indicators(REQUEST_CAPACITY_PATHS)
-            .in_releases(Availability::since(35)),
-        gated_fields(&[Gate::DRAConsumableCapacity], REQUEST_CAPACITY_PATHS)
-            .with_usage_indicators(&["devices.constraints[].distinctAttribute"]),
-        gated_fields(
-            &[Gate::DRADerivedAttributes],
-            &[
-                "devices.requests[].<exactly>.derivedAttributes",
-                "devices.requests[].firstAvailable[].derivedAttributes",
-            ],
-        ),
-    ]
-});
+    gated_fields(&[Gate::DRAConsumableCapacity], REQUEST_CAPACITY_PATHS)
+        .with_usage_indicators(&["devices.constraints[].distinctAttribute"]),
+    gated_fields(
+        &[Gate::DRADerivedAttributes],
+        &[
+            "devices.requests[].<exactly>.derivedAttributes",
+            "devices.requests[].firstAvailable[].derivedAttributes",
+        ],
+    ),
+];
 
 /// The fields of a claim whose status is written.
-static CLAIM_STATUS_FIELDS: GatedFieldTable = LazyLock::new(|| {
-    vec![
-        gated_fields(&[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
-        gated_fields(&[Gate::DRAAdminAccess], &["status.allocation.devices.results[].adminAccess"])
-            .with_usage_indicators(&["spec.devices.requests[].<exactly>.adminAccess"]),
-        gated_fields(
-            &[Gate::DRAConsumableCapacity],
-            &[
-                "status.allocation.devices.results[].shareID",
-                "status.allocation.devices.results[].consumedCapacity",
-                "status.devices[].shareID",
-            ],
-        )
-        .with_usage_indicators(&[
-            "spec.devices.constraints[].distinctAttribute",
-            "spec.devices.requests[].<exactly>.capacity",
-            "spec.devices.requests[].firstAvailable[].capacity",
-        ]),
-        gated_fields(&[Gate::DRADeviceBindingConditions], RESULT_BINDING_CONDITION_PATHS)
-            .in_releases(Availability::since(35)),
-        gated_fields(
-            &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
-            &["status.allocation.allocationTimestamp"],
-        )
-        .with_usage_indicators(RESULT_BINDING_CONDITION_PATHS)
-        .in_releases(Availability::release(34)),
-        gated_fields(
-            &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
-            RESULT_BINDING_CONDITION_PATHS,
-        )
-        .with_usage_indicators(&["status.allocation.allocationTimestamp"])
-        .in_releases(Availability::release(34)),
-        gated_fields(
-            &[Gate::DRAOptionalNodeOperations],
-            &["status.allocation.devices.results[].skipNodeOperations"],
-        ),
-    ]
-});
+static CLAIM_STATUS_FIELDS: &GatedFieldTable = &[
+    gated_fields(&[Gate::DRAResourceClaimDeviceStatus], &["status.devices"]),
+    gated_fields(&[Gate::DRAAdminAccess], &["status.allocation.devices.results[].adminAccess"])
+        .with_usage_indicators(&["spec.devices.requests[].<exactly>.adminAccess"]),
+    gated_fields(
+        &[Gate::DRAConsumableCapacity],
+        &[
+            "status.allocation.devices.results[].shareID",
+            "status.allocation.devices.results[].consumedCapacity",
+            "status.devices[].shareID",
+        ],
+    )
+    .with_usage_indicators(&[
+        "spec.devices.constraints[].distinctAttribute",
+        "spec.devices.requests[].<exactly>.capacity",
+        "spec.devices.requests[].firstAvailable[].capacity",
+    ]),
+    gated_fields(&[Gate::DRADeviceBindingConditions], RESULT_BINDING_CONDITION_PATHS)
+        .in_releases(Availability::since(35)),
+    gated_fields(
+        &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+        &["status.allocation.allocationTimestamp"],
+    )
+    .with_usage_indicators(RESULT_BINDING_CONDITION_PATHS)
+    .in_releases(Availability::release(34)),
+    gated_fields(
+        &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+        RESULT_BINDING_CONDITION_PATHS,
+    )
+    .with_usage_indicators(&["status.allocation.allocationTimestamp"])
+    .in_releases(Availability::release(34)),
+    gated_fields(
+        &[Gate::DRAOptionalNodeOperations],
+        &["status.allocation.devices.results[].skipNodeOperations"],
+    ),
+];
 
 /// The fields of a class.
-static CLASS_FIELDS: GatedFieldTable =
-    LazyLock::new(|| vec![gated_fields(&[Gate::DRAExtendedResource], &["spec.extendedResourceName"])]);
+static CLASS_FIELDS: &GatedFieldTable =
+    &[gated_fields(&[Gate::DRAExtendedResource], &["spec.extendedResourceName"])];
 
 const REQUEST_CAPACITY_PATHS: &[&str] =
     &["devices.requests[].<exactly>.capacity", "devices.requests[].firstAvailable[].capacity"];
@@ -181,32 +166,6 @@ const RESULT_BINDING_CONDITION_PATHS: &[&str] = &[
     "status.allocation.devices.results[].bindingConditions",
     "status.allocation.devices.results[].bindingFailureConditions",
 ];
-
-/// Parses paths of a table.
-fn parse_paths(paths: &[&'static str]) -> Vec<Steps> {
-    paths.iter().map(|path| parse_steps(path)).collect()
-}
-
-/// Parses a path of the table.
-fn parse_steps(path: &'static str) -> Steps {
-    let mut steps = Vec::new();
-    for part in path.split('.') {
-        match part {
-            "<body>" => steps.push(PathStep::Body),
-            "<exactly>" => steps.push(PathStep::Exactly),
-            _ => {
-                steps
-                    .push(PathStep::Field(FieldName::from_text(part.trim_end_matches(['[', ']', '{', '}']))));
-                match part.as_bytes().last() {
-                    Some(b']') => steps.push(PathStep::Items),
-                    Some(b'}') => steps.push(PathStep::Values),
-                    _ => {}
-                }
-            }
-        }
-    }
-    steps
-}
 
 /// A field of an object that the API server drops, and the feature gate because of which it does.
 #[derive(Debug)]
@@ -227,12 +186,12 @@ pub fn dropped_fields(
     is_status: bool,
     profile: &Profile,
 ) -> Vec<DroppedField> {
-    let (table, way): (&GatedFieldTable, &[&str]) = match object.body {
-        ObjectBody::Slice(_) if !is_status => (&SLICE_FIELDS, &[]),
-        ObjectBody::Class(_) if !is_status => (&CLASS_FIELDS, &[]),
-        ObjectBody::Claim(_) if is_status => (&CLAIM_STATUS_FIELDS, &[]),
-        ObjectBody::Claim(_) => (&CLAIM_SPEC_FIELDS, &["spec"]),
-        ObjectBody::Template(_) => (&CLAIM_SPEC_FIELDS, &["spec", "spec"]),
+    let (table, part) = match object.body {
+        ObjectBody::Slice(_) if !is_status => (SLICE_FIELDS, ""),
+        ObjectBody::Class(_) if !is_status => (CLASS_FIELDS, ""),
+        ObjectBody::Claim(_) if is_status => (CLAIM_STATUS_FIELDS, ""),
+        ObjectBody::Claim(_) => (CLAIM_SPEC_FIELDS, "spec"),
+        ObjectBody::Template(_) => (CLAIM_SPEC_FIELDS, "spec.spec"),
         _ => return Vec::new(),
     };
     let off: Vec<Gate> = profile.gates_off_by_setting_or_default().collect();
@@ -246,19 +205,16 @@ pub fn dropped_fields(
         let gate = gates.iter().copied().find(|gate| off.contains(gate));
         let Some(gate) = gate.filter(|_| releases.overlaps(profile.fields)) else { continue };
         let is_used = |old: Object<'_>| {
-            drops
-                .iter()
-                .chain(also_used)
-                .any(|steps| is_any_field_set(value_below(old.value(), way), steps, old.version))
+            let mut paths = drops.iter().chain(*also_used);
+            paths.any(|path| is_any_field_set(old, part, path))
         };
         if old.is_some_and(is_used) {
             continue;
         }
         let mut own = Vec::new();
-        Path::ROOT.call_with_nested_field_path(way, &mut |at| {
-            for steps in drops {
-                let value = value_below(object.value(), way);
-                steps::visit(value, steps, object.version, at, &mut |value, at| {
+        steps::visit(object.value(), part, object.version, &Path::ROOT, &mut |part, at| {
+            for path in *drops {
+                steps::visit(part, path, object.version, at, &mut |value, at| {
                     if value.is_null_or_absent() {
                         return;
                     }
@@ -324,11 +280,13 @@ fn value_below<'d>(value: Value<'d>, way: &[&str]) -> Value<'d> {
     way.iter().fold(value, |value, step| value.get(step))
 }
 
-/// True if a field at the end of the steps is set: a list with items, or anything else that is not null.
-fn is_any_field_set(value: Value<'_>, steps: &[PathStep], version: Version) -> bool {
+/// True if a field at the end of the path below `part` is set: a list with items, or anything else that is not null.
+fn is_any_field_set(object: Object<'_>, part: &str, path: &str) -> bool {
     let mut used = false;
-    steps::visit(value, steps, version, &Path::ROOT, &mut |value, _| {
-        used |= !value.is_null_or_absent() && (value.kind() != ValueKind::Array || !value.is_empty());
+    steps::visit(object.value(), part, object.version, &Path::ROOT, &mut |part, at| {
+        steps::visit(part, path, object.version, at, &mut |value, _| {
+            used |= !value.is_null_or_absent() && (value.kind() != ValueKind::Array || !value.is_empty());
+        });
     });
     used
 }
