@@ -175,15 +175,12 @@ impl EditCollector<'_> {
         if taint.json().is_null_or_absent() && self.times_only_evictions {
             return;
         }
-        if spec.json().is_null_or_absent() {
-            let filled = OwnedJsonValue::Object(vec![(
-                "taint",
-                OwnedJsonValue::Object(vec![("timeAdded", OwnedJsonValue::str(self.now))]),
-            )]);
-            return self.push_member_edit(rule.json(), "spec", filled, &Path::ROOT);
-        }
         if taint.json().is_null_or_absent() {
             let filled = OwnedJsonValue::Object(vec![("timeAdded", OwnedJsonValue::str(self.now))]);
+            if spec.json().is_null_or_absent() {
+                let filled = OwnedJsonValue::Object(vec![("taint", filled)]);
+                return self.push_member_edit(rule.json(), "spec", filled, &Path::ROOT);
+            }
             return self.push_member_edit(spec.json(), "taint", filled, &spec_at);
         }
         self.default_time_added(taint, &taint_at);

@@ -47,28 +47,22 @@ pub fn classify_type(object: Value<'_>) -> TypeClassification<'_> {
     if object.kind() != ValueKind::Object {
         return TypeClassification::Unreadable("not an object");
     }
-    let found = classify_api_version_and_kind(
-        type_field_ignoring_case(object, API_VERSION).ok(),
-        type_field_ignoring_case(object, KIND).ok(),
-    );
+    let found = classify_api_version_and_kind(type_meta(object).ok());
     if found != TypeClassification::Foreign {
         return found;
     }
     // kubectl sends keys in order, so that of `kind` and `KIND` the server reads `kind` last.
-    let exact = |name: &str| Some(object.last_key_and_value(name).map_or("", |(_, value)| value.str()));
-    match classify_api_version_and_kind(exact(API_VERSION.text), exact(KIND.text)) {
+    let exact = |name: &str| object.last_key_and_value(name).map_or("", |(_, value)| value.str());
+    match classify_api_version_and_kind(Some((exact(API_VERSION.text), exact(KIND.text)))) {
         ours @ TypeClassification::Ours { .. } => ours,
         _ => found,
     }
 }
 
-/// Classifies an object by the values of `apiVersion` and `kind`. `None` means that a value is not a string,
+/// Classifies an object by the values of `apiVersion` and `kind`. `None` means that one of them is not a string,
 /// and `""` that it is absent.
-fn classify_api_version_and_kind<'d>(
-    api_version: Option<&'d str>,
-    kind: Option<&'d str>,
-) -> TypeClassification<'d> {
-    let (Some(api_version), Some(kind)) = (api_version, kind) else {
+fn classify_api_version_and_kind<'d>(type_meta: Option<(&'d str, &'d str)>) -> TypeClassification<'d> {
+    let Some((api_version, kind)) = type_meta else {
         return TypeClassification::Unreadable("apiVersion and kind must be strings");
     };
     if kind.is_empty() {
@@ -150,10 +144,11 @@ pub(super) enum KindSupport {
     NotChecked,
 }
 
-/// Returns `apiVersion` and `kind` of an object as Go's decoder reads them, `""` for a missing or null one; `None` if
-/// one of them is not a string.
-pub(super) fn type_meta(object: Value<'_>) -> Option<(&str, &str)> {
-    type_field_ignoring_case(object, API_VERSION).ok().zip(type_field_ignoring_case(object, KIND).ok())
+/// Returns `apiVersion` and `kind` of an object as Go's decoder reads them, `""` for a missing or null one; an error
+/// with the name and the type of the first that is not a string.
+pub(super) fn type_meta(object: Value<'_>) -> Result<(&str, &str), (&'static str, ValueKind)> {
+    let read = |name: FieldName| type_field_ignoring_case(object, name).map_err(|kind| (name.text, kind));
+    Ok((read(API_VERSION)?, read(KIND)?))
 }
 
 /// Returns whether Tollgate checks the request's kind and subresource. A request without a kind counts as
@@ -215,8 +210,7 @@ fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Opt
         return None;
     }
     // What cannot be read or says nothing is refused where objects are judged.
-    let (api_version, kind) =
-        (type_field_ignoring_case(object, API_VERSION).ok()?, type_field_ignoring_case(object, KIND).ok()?);
+    let (api_version, kind) = type_meta(object).ok()?;
     let (group, version) = split_api_version(api_version);
     if kind.is_empty() || api_version.is_empty() {
         return None;
@@ -303,10 +297,7 @@ pub(super) fn served_kind(
             return Err(Box::new(missing_type_finding(field, object, profile)));
         }
         TypeClassification::Ours { api_version, kind } => (*api_version, *kind),
-        TypeClassification::Foreign => (
-            type_field_ignoring_case(object, API_VERSION).unwrap_or_default(),
-            type_field_ignoring_case(object, KIND).unwrap_or_default(),
-        ),
+        TypeClassification::Foreign => type_meta(object).unwrap_or_default(),
     };
     if let Some((kind, version)) = parse_kind(api_version, kind)
         && profile.can_serve(kind, version, admission.is_status())
@@ -340,10 +331,7 @@ pub(super) fn kind_of_stored_object(
 /// words.
 fn unreadable_type_finding(object: Value<'_>) -> Finding {
     if object.kind() == ValueKind::Object {
-        let of_api_version =
-            type_field_ignoring_case(object, API_VERSION).err().map(|kind| ("apiVersion", kind));
-        let of_kind = || type_field_ignoring_case(object, KIND).err().map(|kind| ("kind", kind));
-        let (field, kind) = of_api_version.or_else(of_kind).unwrap_or(("kind", ValueKind::Null));
+        let (field, kind) = type_meta(object).err().unwrap_or(("kind", ValueKind::Null));
         let detail = format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{field} of \
              type string",
@@ -368,27 +356,26 @@ fn missing_type_finding(field: &'static str, object: Value<'_>, profile: &Profil
         ErrorType::Required,
         format!("Object '{go}' is missing"),
     );
-    let written = |name| type_field_ignoring_case(object, name).unwrap_or_default();
+    let (api_version, kind) = type_meta(object).unwrap_or_default();
     let help = if field == "kind" {
-        let api_version = written(API_VERSION);
         // Without apiVersion, the object could be of any group.
         let kinds =
             if api_version.is_empty() { Vec::new() } else { kind_names_of(split_api_version(api_version).0) };
         (!kinds.is_empty())
             .then(|| format!("add `kind`; Tollgate checks these kinds here: {}", kinds.join(", ")))
     } else {
-        let known = ApiKind::ALL.into_iter().find(|known| known.name() == written(KIND));
+        let known = ApiKind::ALL.into_iter().find(|known| known.name() == kind);
         let served = known.map(|known| served_versions(known.group(), known.name(), profile));
         served.filter(|served| !served.is_empty()).map(|served| {
             let newest = served.first().map_or("", String::as_str);
             let (title, all) = (profile.title(), join_with_and(&served));
-            let others = format!("; {title} serves {} as {all}", written(KIND));
+            let others = format!("; {title} serves {kind} as {all}");
             format!("add `apiVersion: {newest}`{}", if served.len() > 1 { &*others } else { "" })
         })
     };
     finding.help = Some(help.map_or_else(
         || {
-            let example = match (field, written(API_VERSION)) {
+            let example = match (field, api_version) {
                 ("kind", "") => "apiVersion: resource.k8s.io/v1` and `kind: ResourceClaim",
                 ("kind", _) => "kind: ResourceClaim",
                 _ => "apiVersion: resource.k8s.io/v1",

@@ -14,7 +14,7 @@ use tollgate_document::finding::Finding;
 
 /// Returns the kind of policy that an object is; `None` if it is another object, or a version that is not known.
 pub(super) fn policy_kind_of(object: Value<'_>) -> Option<PolicyKind> {
-    let (api_version, kind) = type_meta(object)?;
+    let (api_version, kind) = type_meta(object).ok()?;
     let is_ours = split_api_version(api_version) == (PolicyKind::GROUP, PolicyKind::VERSION);
     PolicyKind::parse(kind).filter(|_| is_ours)
 }

@@ -31,13 +31,8 @@ pub struct DecodedObject<'d> {
 impl<'d> DecodedObject<'d> {
     /// Decodes `value` as that kind and version, with the fields that the profile has.
     pub fn decode(value: Value<'d>, kind: ApiKind, version: Version, profile: &Profile) -> DecodedObject<'d> {
-        let schema = Schema {
-            root: fields::root_struct(kind, version),
-            version,
-            fields: profile.fields,
-            unread: NameSet::NONE,
-        };
-        let DecodeResult { errors, strict, left_out, changed } = decode_by_schema(value, schema);
+        let DecodeResult { errors, strict, left_out, changed } =
+            decode_by_schema(value, schema(kind, version, profile));
         DecodedObject { kind, version, given: value, changed, errors, strict, left_out }
     }
 
@@ -87,6 +82,12 @@ impl<'d> DecodedObject<'d> {
         let value = ready.map_or(self.decoded_value(), Doc::root);
         Object { written: self.given, ..Object::from_value(self.kind, self.version, value) }
     }
+}
+
+/// Returns the schema of a kind and version, with the fields that the profile has.
+pub(super) fn schema(kind: ApiKind, version: Version, profile: &Profile) -> Schema {
+    let root = fields::root_struct(kind, version);
+    Schema { root, version, fields: profile.fields, unread: NameSet::NONE }
 }
 
 /// Returns the object with its content replaced by `doc` (unchanged if `None`), viewed in that version. A stored object

@@ -4,11 +4,11 @@
 //! means the same: it decodes there as it is, or with its requests and devices in the shape of that version.
 
 use super::{kind_names_of, probable_group, removed_kind_advice, split_api_version};
+use crate::engine::prepare::schema;
+use tollgate_api::conform::decode_by_schema;
 use tollgate_api::conform::suggest::nearest_if_unambiguous;
-use tollgate_api::conform::{Schema, decode_by_schema};
-use tollgate_api::fields;
 use tollgate_api::profile::{ApiKind, Profile, Version};
-use tollgate_document::doc::{NameSet, Value};
+use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::{Edit, Fix};
 
@@ -77,13 +77,7 @@ fn conversion_edits(
     if object.node_count() > MAX_CONVERTED_NODES {
         return None;
     }
-    let schema = Schema {
-        root: fields::root_struct(kind, version),
-        version,
-        fields: profile.fields,
-        unread: NameSet::NONE,
-    };
-    let conformed = decode_by_schema(object, schema);
+    let conformed = decode_by_schema(object, schema(kind, version, profile));
     if !conformed.errors.is_empty() || conformed.left_out != [0; 2] {
         return None;
     }
