@@ -23,16 +23,15 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, selection: &Dev
     } else {
         (SELECTS_MORE_DETAIL, SHORT_MORE_DETAIL)
     };
-    if written.device_class_name().is_some() {
-        cx.report(REMOVED_SELECTOR_FIELD, &at.field("deviceClassName"))
-            .forbidden(detail)
-            .short_detail(short)
-            .help(HELP);
-    }
-    if !written.selectors().is_empty() {
-        cx.report(REMOVED_SELECTOR_FIELD, &at.field("selectors"))
-            .forbidden(detail)
-            .short_detail(short)
-            .help(HELP);
+    for (field, is_set) in [
+        ("deviceClassName", written.device_class_name().is_some()),
+        ("selectors", !written.selectors().is_empty()),
+    ] {
+        if is_set {
+            cx.report(REMOVED_SELECTOR_FIELD, &at.field(field))
+                .forbidden(detail)
+                .short_detail(short)
+                .help(HELP);
+        }
     }
 }

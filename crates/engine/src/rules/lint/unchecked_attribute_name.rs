@@ -29,12 +29,12 @@ fn check_attribute_and_capacity_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_
         let device_at = devices_at.index(index);
         let body_at = Device::body_path(&device_at, cx.version);
         let body = device.body(cx.version);
-        let (attributes_at, capacity_at) = (body_at.field("attributes"), body_at.field("capacity"));
-        for (name, _) in body.attributes().iter() {
-            report_name_with_several_slashes(cx, &attributes_at.key(name), name);
-        }
-        for (name, _) in body.capacity().iter() {
-            report_name_with_several_slashes(cx, &capacity_at.key(name), name);
+        for (field, map) in [("attributes", body.attributes().value()), ("capacity", body.capacity().value())]
+        {
+            let map_at = body_at.field(field);
+            for (name, _) in map.members() {
+                report_name_with_several_slashes(cx, &map_at.key(name.text()), name.text());
+            }
         }
     }
 }
@@ -44,11 +44,12 @@ fn check_constraint_attribute_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_>,
     let constraints_at = devices_at.field("constraints");
     for (index, constraint) in spec.devices().constraints().iter().enumerate() {
         let constraint_at = constraints_at.index(index);
-        if let Some(name) = constraint.match_attribute() {
-            report_name_with_several_slashes(cx, &constraint_at.field("matchAttribute"), name);
-        }
-        if let Some(name) = constraint.distinct_attribute() {
-            report_name_with_several_slashes(cx, &constraint_at.field("distinctAttribute"), name);
+        for (field, name) in [
+            ("matchAttribute", constraint.match_attribute()),
+            ("distinctAttribute", constraint.distinct_attribute()),
+        ] {
+            let field_at = constraint_at.field(field);
+            name.into_iter().for_each(|name| report_name_with_several_slashes(cx, &field_at, name));
         }
     }
 }

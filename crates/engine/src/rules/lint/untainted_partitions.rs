@@ -36,37 +36,33 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
     if !spec.devices().iter().any(is_concerned) {
         return;
     }
-    let consumers = ConsumersByCounter::new(spec, version);
+    let consumers = consumers_by_counter(spec, version);
     let spec_at = Path::ROOT.field("spec");
     let devices_at = spec_at.field("devices");
     for (index, device) in spec.devices().iter().enumerate().filter(|(_, device)| is_concerned(*device)) {
-        let sharers = consumers.sharers_if_none_is_tainted(index, device, version);
+        let sharers = sharers_if_none_is_tainted(&consumers, index, device, version);
         let named: Vec<&str> = sharers.iter().take(MAX_NAMED_DEVICES).copied().collect();
         let named = named.join(", ");
         let device_at = devices_at.index(index);
         let body_at = Device::body_path(&device_at, version);
-        let at = body_at.field("taints");
-        let report = match sharers.len() {
-            0 => continue,
-            1 => cx.report(UNTAINTED_PARTITIONS, &at).invalid(
-                device.name(),
-                format_args!(
-                    "{named} consumes the same shared counters and is not tainted, so the scheduler can still \
-                     allocate it"
-                ),
-            ),
-            count => {
-                let more = if count > MAX_NAMED_DEVICES { format!(" and {} more", count - MAX_NAMED_DEVICES) } else { String::new() };
-                cx.report(UNTAINTED_PARTITIONS, &at).invalid(
-                    device.name(),
-                    format_args!(
-                        "none of the {count} devices that consume the same shared counters is tainted, so the \
-                         scheduler can still allocate them: {named}{more}"
-                    ),
-                )
-            }
+        let more = match sharers.len().saturating_sub(MAX_NAMED_DEVICES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
         };
-        report.short_detail(SHORT).help(HELP);
+        let detail = match sharers.len() {
+            0 => continue,
+            1 => format!(
+                "{named} consumes the same shared counters and is not tainted, so the scheduler can still allocate it"
+            ),
+            count => format!(
+                "none of the {count} devices that consume the same shared counters is tainted, so the scheduler can \
+                 still allocate them: {named}{more}"
+            ),
+        };
+        cx.report(UNTAINTED_PARTITIONS, &body_at.field("taints"))
+            .invalid(device.name(), detail)
+            .short_detail(SHORT)
+            .help(HELP);
     }
 }
 
@@ -74,12 +70,6 @@ pub(super) fn check(cx: &mut RuleContext<'_, '_>, admission: &DecodedAttributes<
 fn has_taint_blocking_scheduling(device: Device<'_>, version: Version) -> bool {
     let mut taints = site::taints_of(device.body(version)).iter();
     taints.any(|taint| matches!(taint.effect(), "NoSchedule" | "NoExecute"))
-}
-
-/// The devices of a slice by the shared counters that they consume.
-struct ConsumersByCounter<'d> {
-    /// The consuming devices, by counter set and counter.
-    by_counter: HashMap<(&'d str, &'d str), CounterConsumers<'d>, RandomState>,
 }
 
 /// The devices that consume one shared counter, and how many of them are tainted.
@@ -90,35 +80,41 @@ struct CounterConsumers<'d> {
     tainted: usize,
 }
 
-impl<'d> ConsumersByCounter<'d> {
-    fn new(spec: SliceSpec<'d>, version: Version) -> ConsumersByCounter<'d> {
-        let mut by_counter: HashMap<_, CounterConsumers<'d>, RandomState> = HashMap::default();
-        for (index, device) in spec.devices().iter().enumerate() {
-            let is_tainted = has_taint_blocking_scheduling(device, version);
-            for counter in nonzero_consumed_counters(device, version) {
-                let consumers = by_counter.entry(counter).or_default();
-                consumers.devices.push((index, device.name()));
-                consumers.tainted += usize::from(is_tainted);
-            }
-        }
-        ConsumersByCounter { by_counter }
-    }
+/// The devices of a slice that consume shared counters, by counter set and counter.
+type ConsumersByCounter<'d> = HashMap<(&'d str, &'d str), CounterConsumers<'d>, RandomState>;
 
-    /// Returns the names of the other devices that consume a counter of a tainted device, in order; none if one of them
-    /// is tainted.
-    fn sharers_if_none_is_tainted(&self, index: usize, device: Device<'d>, version: Version) -> Vec<&'d str> {
-        let consumers =
-            || nonzero_consumed_counters(device, version).filter_map(|counter| self.by_counter.get(&counter));
-        // Only this device itself is tainted, so each counter is looked at for one device: the total cost is linear.
-        if consumers().any(|consumers| consumers.tainted > 1) {
-            return Vec::new();
+fn consumers_by_counter(spec: SliceSpec<'_>, version: Version) -> ConsumersByCounter<'_> {
+    let mut by_counter = ConsumersByCounter::default();
+    for (index, device) in spec.devices().iter().enumerate() {
+        let is_tainted = has_taint_blocking_scheduling(device, version);
+        for counter in nonzero_consumed_counters(device, version) {
+            let consumers = by_counter.entry(counter).or_default();
+            consumers.devices.push((index, device.name()));
+            consumers.tainted += usize::from(is_tainted);
         }
-        let all = consumers().flat_map(|consumers| consumers.devices.iter());
-        let mut others: Vec<(usize, &str)> = all.filter(|(other, _)| *other != index).copied().collect();
-        others.sort_unstable();
-        others.dedup();
-        others.into_iter().map(|(_, name)| name).collect()
     }
+    by_counter
+}
+
+/// Returns the names of the other devices that consume a counter of a tainted device, in order; none if one of them is
+/// tainted.
+fn sharers_if_none_is_tainted<'d>(
+    by_counter: &ConsumersByCounter<'d>,
+    index: usize,
+    device: Device<'d>,
+    version: Version,
+) -> Vec<&'d str> {
+    let consumers =
+        || nonzero_consumed_counters(device, version).filter_map(|counter| by_counter.get(&counter));
+    // Only this device itself is tainted, so each counter is looked at for one device: the total cost is linear.
+    if consumers().any(|consumers| consumers.tainted > 1) {
+        return Vec::new();
+    }
+    let all = consumers().flat_map(|consumers| consumers.devices.iter());
+    let mut others: Vec<(usize, &str)> = all.filter(|(other, _)| *other != index).copied().collect();
+    others.sort_unstable();
+    others.dedup();
+    others.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Returns the counters that a device consumes more than zero of, each as counter set and counter.

@@ -94,16 +94,12 @@ fn check_phase(
     }
     let Some(ObjectBody::ClassicClaim(stored)) = admission.old_object.map(|old| old.body) else { return };
     let old = phase_or_pending(stored.status());
-    let follows = old == new
-        || !CLAIM_PHASES.contains(&old)
-        || [("Pending", "Allocated"), ("Allocated", "Reallocate"), ("Reallocate", "Pending")]
-            .contains(&(old, new));
-    if !follows {
-        let next = match old {
-            "Pending" => "Allocated",
-            "Allocated" => "Reallocate",
-            _ => "Pending",
-        };
+    let next = match old {
+        "Pending" => "Allocated",
+        "Allocated" => "Reallocate",
+        _ => "Pending",
+    };
+    if old != new && new != next && CLAIM_PHASES.contains(&old) {
         cx.report(CLAIM_PHASE_TRANSITION, at)
             .invalid(BadValue::json_quoted_string(new), format_args!("the phase after {old} must be {next}"));
         return;
