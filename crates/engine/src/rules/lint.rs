@@ -1,4 +1,5 @@
-//! Lints: valid objects that are almost certainly a mistake. One file per lint.
+//! Lints: valid objects that are almost certainly a mistake. One file per lint, or per group of lints that
+//! exclude each other.
 //!
 //! A lint states the consequence, not a matter of style. The module `site` finds taints, tolerations and selectors.
 

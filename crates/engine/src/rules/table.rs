@@ -268,11 +268,9 @@ table! {
         blanket_toleration: Toleration { BLANKET_TOLERATION = lint("blanket-toleration"); }
         toleration_without_effect: Toleration { TOLERATION_WITHOUT_EFFECT = lint("toleration-without-effect"); }
         toleration_of_none: Toleration { TOLERATION_OF_NONE = lint("toleration-of-none"); }
-        seconds_without_noexecute: Toleration {
+        toleration_seconds: Toleration {
             SECONDS_WITHOUT_NOEXECUTE = lint("seconds-without-noexecute").tagged_unnecessary();
-        }
-        negative_toleration_seconds: Toleration { NEGATIVE_TOLERATION_SECONDS = lint("negative-toleration-seconds"); }
-        overflowing_toleration_seconds: Toleration {
+            NEGATIVE_TOLERATION_SECONDS = lint("negative-toleration-seconds");
             OVERFLOWING_TOLERATION_SECONDS = lint("overflowing-toleration-seconds");
         }
         reserved_toleration_key: Toleration { RESERVED_TOLERATION_KEY = lint("reserved-toleration-key"); }
@@ -286,9 +284,11 @@ table! {
         overwritten_patch_taint: Taints { OVERWRITTEN_PATCH_TAINT = lint("overwritten-patch-taint"); }
         untainted_partitions: Object { UNTAINTED_PARTITIONS = lint("untainted-partitions"); }
         // — rules —
-        missing_taint_selector: Selector { MISSING_TAINT_SELECTOR = lint("missing-taint-selector"); }
-        empty_taint_selector: Selector { EMPTY_TAINT_SELECTOR = lint("empty-taint-selector"); }
-        driver_wide_taint: Selector { DRIVER_WIDE_TAINT = lint("driver-wide-taint"); }
+        wide_selector: Selector {
+            MISSING_TAINT_SELECTOR = lint("missing-taint-selector");
+            EMPTY_TAINT_SELECTOR = lint("empty-taint-selector");
+            DRIVER_WIDE_TAINT = lint("driver-wide-taint");
+        }
         removed_selector_field: Selector {
             REMOVED_SELECTOR_FIELD = lint("removed-selector-field").tagged_deprecated().depends_on(Release);
         }
