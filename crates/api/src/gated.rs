@@ -201,7 +201,7 @@ pub fn dropped_fields(
     let mut dropped: Vec<DroppedField> = Vec::new();
     // What is dropped already, sorted: the first node of each, and the one behind it.
     let mut nodes: Vec<(u32, u32)> = Vec::new();
-    for GatedFields { gates, drops, also_used, releases } in table.iter() {
+    for GatedFields { gates, drops, also_used, releases } in table {
         let gate = gates.iter().copied().find(|gate| off.contains(gate));
         let Some(gate) = gate.filter(|_| releases.overlaps(profile.fields)) else { continue };
         let is_used = |old: Object<'_>| {

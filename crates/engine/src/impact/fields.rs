@@ -121,12 +121,8 @@ impl SnapshotKind {
         match self {
             // 128 devices with their taints and nodes; drivers write them.
             SnapshotKind::Slice => 200_000,
-            SnapshotKind::Claim
-            | SnapshotKind::Pod
-            | SnapshotKind::Rule
-            | SnapshotKind::Budget
-            | SnapshotKind::Class => 20_000,
             SnapshotKind::Namespace => 4_000,
+            _ => 20_000,
         }
     }
 }

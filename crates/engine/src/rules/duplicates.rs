@@ -10,13 +10,6 @@ use foldhash::quality::RandomState;
 /// Maximum length of a list that is searched linearly. Longer lists are hashed.
 const MAX_LINEAR_ITEMS: usize = 64;
 
-/// The first item of each identity, with its index. Only a hash of the identity is kept, which saves memory for very
-/// long lists; its keys are random, so that collisions cannot be forced.
-struct FirstItemsByIdentity<T> {
-    items: HashMap<u64, (usize, T)>,
-    keys: RandomState,
-}
-
 /// Calls `found(first, later)`, each with its index, for every item of a list that has the same identity as an earlier
 /// one. Faster if the first two texts of an identity are those that differ most.
 pub(super) fn for_each_repeat<'d, T: Copy>(
@@ -26,7 +19,9 @@ pub(super) fn for_each_repeat<'d, T: Copy>(
 ) {
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
     let mut fingerprints = [0_u64; MAX_LINEAR_ITEMS];
-    let mut many: Option<FirstItemsByIdentity<T>> = None;
+    // The first item of each identity in a long list. Only a hash of the identity is kept, which saves memory; its keys
+    // are random, so that collisions cannot be forced.
+    let (keys, mut many) = (RandomState::default(), HashMap::new());
     let items = items.enumerate();
     for (index, item) in items.clone() {
         let this = identity(item);
@@ -36,39 +31,23 @@ pub(super) fn for_each_repeat<'d, T: Copy>(
             let mut earlier = items.clone().take(if earlier.contains(&here) { index } else { 0 });
             earlier.find(|(_, earlier)| is_same_identity(identity(*earlier), this))
         } else {
-            let known = many.get_or_insert_with(|| {
-                let mut known = FirstItemsByIdentity { items: HashMap::new(), keys: RandomState::default() };
-                for (index, item) in items.clone().take(index) {
-                    known.find_earlier_or_remember(index, item, identity(item), &identity);
+            if many.is_empty() {
+                for earlier in items.clone().take(index) {
+                    many.entry(keys.hash_one(identity(earlier.1))).or_insert(earlier);
                 }
-                known
-            });
-            known.find_earlier_or_remember(index, item, this, &identity)
+            }
+            match many.entry(keys.hash_one(this)) {
+                Entry::Occupied(first) => {
+                    Some(*first.get()).filter(|(_, first)| is_same_identity(identity(*first), this))
+                }
+                Entry::Vacant(slot) => {
+                    slot.insert((index, item));
+                    None
+                }
+            }
         };
         if let Some(first) = first {
             found(first, (index, item));
-        }
-    }
-}
-
-impl<T: Copy> FirstItemsByIdentity<T> {
-    /// Returns the earlier item with the same identity; if there is none, keeps this one as the first and returns
-    /// `None`.
-    fn find_earlier_or_remember<'d>(
-        &mut self,
-        index: usize,
-        item: T,
-        this: [&[u8]; 4],
-        identity: &impl Fn(T) -> [&'d [u8]; 4],
-    ) -> Option<(usize, T)> {
-        match self.items.entry(self.keys.hash_one(this)) {
-            Entry::Occupied(first) => {
-                Some(*first.get()).filter(|(_, first)| is_same_identity(identity(*first), this))
-            }
-            Entry::Vacant(slot) => {
-                slot.insert((index, item));
-                None
-            }
         }
     }
 }

@@ -16,8 +16,8 @@
 mod extent;
 
 use extent::TaintStrength;
-pub(super) use extent::is_new_selector_same_or_narrower;
 pub use extent::{ReachChange, has_same_key_and_value, taint_reach_change};
+pub(super) use extent::{filter_or_empty, is_new_selector_same_or_narrower};
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -6,11 +6,10 @@
 
 use std::collections::HashMap;
 
-use super::ratchet::is_new_selector_same_or_narrower;
+use super::ratchet::{filter_or_empty, is_new_selector_same_or_narrower};
 use crate::site::{tolerations_of, visit_requests_and_subrequests};
 use crate::tolerance::coverage::ToleratedTaints;
-use tollgate_api::view::{DevicePatch, Object, ObjectBody, TaintSelector, View as _};
-use tollgate_document::doc::Value;
+use tollgate_api::view::{Object, ObjectBody, View as _};
 use tollgate_document::field::{FieldPath, Path, PathAudience};
 
 /// A toleration or selector that matches more than before.
@@ -120,9 +119,4 @@ fn find_widened_selectors(
         let is_empty = new.is_none_or(|new| new.json().is_empty());
         found.push(WidenedTolerationOrSelector { at: at.owned(), is_empty });
     }
-}
-
-/// Returns the filter of a patch; an empty filter if it has none, because both select all devices.
-fn filter_or_empty(patch: DevicePatch<'_>) -> TaintSelector<'_> {
-    patch.filter().unwrap_or(TaintSelector::of(Value::absent()))
 }

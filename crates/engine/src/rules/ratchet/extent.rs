@@ -14,6 +14,7 @@ use std::collections::HashSet;
 
 use crate::admission::DecodedAttributes;
 use tollgate_api::view::{DevicePatch, ObjectBody, Slice, Taint, TaintRuleSpec, TaintSelector, View};
+use tollgate_document::doc::Value;
 use tollgate_formats::gotime::Timestamp;
 
 /// How an update changes what the taints of an object reach: which devices, how strongly and how soon.
@@ -87,15 +88,7 @@ fn rule_reach_change(old: TaintRuleSpec<'_>, new: TaintRuleSpec<'_>) -> ReachCha
 
 /// Compares the devices and pods that a patch and the stored patch affect.
 fn patch_reach_change(old: DevicePatch<'_>, new: DevicePatch<'_>) -> ReachChange {
-    let is_narrowed = match (old.filter(), new.filter()) {
-        (None, _) => true,
-        // An empty filter is for all devices, and so is none.
-        (Some(old), None) => {
-            is_new_selector_same_or_narrower(old, TaintSelector::of(tollgate_document::doc::Value::absent()))
-        }
-        (Some(old), Some(new)) => is_new_selector_same_or_narrower(old, new),
-    };
-    if !is_narrowed {
+    if !is_new_selector_same_or_narrower(filter_or_empty(old), filter_or_empty(new)) {
         return ReachChange::Wider;
     }
     let (before, after) = (old.taints(), new.taints());
@@ -113,6 +106,11 @@ fn patch_reach_change(old: DevicePatch<'_>, new: DevicePatch<'_>) -> ReachChange
     let is_rest_same =
         ["attributes", "capacity"].into_iter().all(is_same) && new.priority() <= old.priority();
     if is_short && is_rest_same && after.iter().all(has) { ReachChange::Within } else { ReachChange::Other }
+}
+
+/// Returns the filter of a patch; an empty filter if it has none, because both select all devices.
+pub(crate) fn filter_or_empty(patch: DevicePatch<'_>) -> TaintSelector<'_> {
+    patch.filter().unwrap_or(TaintSelector::of(Value::absent()))
 }
 
 /// True if the new selector has every criterion of the old one, so that it matches nothing that the old one does not
@@ -152,7 +150,7 @@ fn has_same_description_and_data(old: Taint<'_>, new: Taint<'_>) -> bool {
 /// The strength of a taint: its effect, eviction rate and time.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct TaintStrength {
-    rank: Option<u8>,
+    rank: Option<usize>,
     rate: i64,
     time: Reverse<Option<Timestamp>>,
     /// The effect, if no release knows it; otherwise empty.
@@ -187,9 +185,6 @@ impl TaintStrength {
 }
 
 /// Returns the rank of an effect, from 0 for None to 2 for NoExecute; `None` if it is unknown.
-fn effect_rank(effect: &str) -> Option<u8> {
-    ["None", "NoSchedule", "NoExecute"]
-        .iter()
-        .zip(0..)
-        .find_map(|(name, rank)| (*name == effect).then_some(rank))
+fn effect_rank(effect: &str) -> Option<usize> {
+    ["None", "NoSchedule", "NoExecute"].iter().position(|name| *name == effect)
 }
