@@ -46,10 +46,8 @@ pub(super) struct Program {
 
 /// The values of the CEL variables for one request, and the steps that its expressions may still take.
 pub(super) struct Variables<'d> {
-    object: Value<'d>,
-    old_object: Value<'d>,
-    request: Value<'d>,
-    namespace: Value<'d>,
+    /// In the order of the environment's variables; an absent value is null.
+    values: [Value<'d>; 4],
     /// The variables in the form of the interpreter, made on first use. Values that one expression has converted are
     /// kept for the next.
     context: OnceCell<Context<'d, 'd>>,
@@ -142,10 +140,7 @@ impl<'d> Variables<'d> {
         namespace: Value<'d>,
     ) -> Variables<'d> {
         Variables {
-            object,
-            old_object,
-            request,
-            namespace,
+            values: [object, old_object, request, namespace],
             context: OnceCell::new(),
             steps_left: Cell::new(ByEffect::both(meter::MAX_REQUEST_STEPS)),
             level: Cell::new(FindingLevel::Deny),
@@ -160,8 +155,7 @@ impl<'d> Variables<'d> {
     fn context(&self) -> &Context<'d, 'd> {
         self.context.get_or_init(|| {
             let mut context = Context::with_env(Arc::clone(env()));
-            let values = [self.object, self.old_object, self.request, self.namespace];
-            for (name, value) in tollgate_cel::POLICY_ENV.scope.variables().iter().zip(values) {
+            for (name, value) in tollgate_cel::POLICY_ENV.scope.variables().iter().zip(self.values) {
                 context.add_variable_as_val(*name, tree::JsonVal::from_json(value).as_val().clone_as_boxed());
             }
             context

@@ -15,9 +15,7 @@ use std::cmp::Ordering;
 
 use ::cel::common::ast::operators;
 use ::cel::common::functions::Function;
-use ::cel::common::types::{
-    CelBool, CelBytes, CelInt, CelMap, CelOptional, CelString, DYN_TYPE, INT_TYPE, Kind,
-};
+use ::cel::common::types::{CelBool, CelBytes, CelInt, CelMap, CelOptional, CelString, DYN_TYPE, Kind};
 use ::cel::common::value::{Builtin, BuiltinRef, CowVal, Val};
 use ::cel::{Env, ExecutionError, extensions};
 
@@ -79,35 +77,24 @@ pub(super) type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 /// Creates the CEL environment of policies: the standard library, the strings extension, the Kubernetes libraries, and
 /// the internal functions that charge for steps.
 pub(super) fn cel_environment() -> Env {
+    let internal: [(&str, usize, Function); 8] = [
+        (CHARGE_ITERATION, 1, charge_iteration_or_return_false),
+        (CHARGE_STEPS_AND_COPY, 2, charge_steps_and_copy_cost),
+        (CHARGE_OPERAND, 1, charge_operand),
+        (CHARGE_WHOLE_VALUE, 1, charge_formatted_operand),
+        (SHARE_LIST_OR_MAP, 1, share_list_or_map),
+        (INDEX, 2, |arguments| index(arguments, false)),
+        (OPTIONAL_INDEX, 2, |arguments| index(arguments, true)),
+        (VALUE_OR_EMPTY_MAP, 1, value_or_empty_map),
+    ];
+    let operators = REPLACED_OPERATORS.iter().map(|(_, ours, function)| (*ours, 2, *function));
     let mut env = Env::stdlib();
     // No name is declared twice: they are generated, or the extension is added once.
-    let added = [
-        env.add_extension(extensions::strings),
-        env.add_overload(
-            CHARGE_ITERATION,
-            CHARGE_ITERATION,
-            vec![INT_TYPE],
-            charge_iteration_or_return_false,
-        ),
-        env.add_overload(
-            CHARGE_STEPS_AND_COPY,
-            CHARGE_STEPS_AND_COPY,
-            vec![INT_TYPE, DYN_TYPE],
-            charge_steps_and_copy_cost,
-        ),
-        env.add_overload(CHARGE_OPERAND, CHARGE_OPERAND, vec![DYN_TYPE], charge_operand),
-        library::declare_functions(&mut env),
-        env.add_overload(CHARGE_WHOLE_VALUE, CHARGE_WHOLE_VALUE, vec![DYN_TYPE], charge_formatted_operand),
-        env.add_overload(SHARE_LIST_OR_MAP, SHARE_LIST_OR_MAP, vec![DYN_TYPE], share_list_or_map),
-        env.add_overload(INDEX, INDEX, vec![DYN_TYPE, DYN_TYPE], |arguments| index(arguments, false)),
-        env.add_overload(OPTIONAL_INDEX, OPTIONAL_INDEX, vec![DYN_TYPE, DYN_TYPE], |arguments| {
-            index(arguments, true)
-        }),
-        env.add_overload(VALUE_OR_EMPTY_MAP, VALUE_OR_EMPTY_MAP, vec![DYN_TYPE], value_or_empty_map),
-    ];
+    let added = [env.add_extension(extensions::strings), library::declare_functions(&mut env)];
     debug_assert!(added.iter().all(Result::is_ok));
-    for (_, ours, function) in REPLACED_OPERATORS {
-        let added = env.add_overload(ours, ours, vec![DYN_TYPE, DYN_TYPE], *function);
+    for (name, count, function) in internal.into_iter().chain(operators) {
+        let any = (0..count).map(|_| DYN_TYPE).collect();
+        let added = env.add_overload(name, name, any, function);
         debug_assert!(added.is_ok());
     }
     env
@@ -140,12 +127,14 @@ fn charge_iteration_or_return_false<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> C
 fn charge_steps_and_copy_cost<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let steps = steps_argument(arguments.first());
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
-    if charge(steps + copy_cost(value.as_ref())) { Ok(value) } else { Err(budget_exhausted()) }
+    charge_steps(steps + copy_cost(value.as_ref()))?;
+    Ok(value)
 }
 
 fn charge_operand<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {
     let value = arguments.pop().ok_or_else(budget_exhausted)?;
-    if charge(read_cost(value.as_ref())) { Ok(value) } else { Err(budget_exhausted()) }
+    charge_steps(read_cost(value.as_ref()))?;
+    Ok(value)
 }
 
 fn charge_formatted_operand<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> CelResult<'b, 'v> {

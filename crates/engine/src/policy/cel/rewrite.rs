@@ -381,11 +381,7 @@ fn set_charged_steps(item: &mut IdedExpr, cost: i64) {
 
 /// Wraps an expression that creates a list or map, so that copies of the result share it.
 fn wrap_in_share(id: u64, made: Expr) -> Expr {
-    Expr::Call(CallExpr {
-        func_name: SHARE_LIST_OR_MAP.to_owned(),
-        target: None,
-        args: vec![IdedExpr { id, expr: made }],
-    })
+    function_call(SHARE_LIST_OR_MAP, vec![IdedExpr { id, expr: made }]).expr
 }
 
 /// Returns the steps for reading a literal, in addition to the step of its node.

@@ -306,15 +306,6 @@ impl Indexer for SharedList<'_> {
     }
 }
 
-/// Charges for a value that was found in a container made by an expression, because the interpreter may copy it.
-fn charge_for_lookup<'b, 'v>(
-    found: Result<CowVal<'b, 'v>, ExecutionError>,
-) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let found = found?;
-    charge_steps(copy_cost(found.as_ref()))?;
-    Ok(found)
-}
-
 impl Iterable for SharedList<'_> {
     fn iter<'b, 'v>(&'b self) -> Box<dyn traits::Iterator<'b, 'v> + 'b>
     where
@@ -343,10 +334,7 @@ impl Sizer for SharedList<'_> {
 
 impl Zeroer for SharedList<'_> {
     fn is_zero_value(&self) -> bool {
-        match self {
-            SharedList::Json { list, .. } => list.is_empty(),
-            SharedList::ExpressionResult(made) => made.container.is_zero_value(),
-        }
+        *self.size().inner() == 0
     }
 }
 
@@ -378,7 +366,12 @@ impl Indexer for SharedMap<'_> {
         charge_steps(1 + length / 8)?;
         let (object, made) = match self {
             SharedMap::Json { object, members } => (*object, members),
-            SharedMap::ExpressionResult(made) => return charge_for_lookup(made.container.get(key)),
+            SharedMap::ExpressionResult(made) => {
+                let found = made.container.get(key)?;
+                // The interpreter may copy it.
+                charge_steps(copy_cost(found.as_ref()))?;
+                return Ok(found);
+            }
         };
         let Some(name) = name else { return Err(ExecutionError::no_such_key(key.get_type().name())) };
         let members = charged_sorted_json_members(object, made);
@@ -426,10 +419,7 @@ impl Sizer for SharedMap<'_> {
 
 impl Zeroer for SharedMap<'_> {
     fn is_zero_value(&self) -> bool {
-        match self {
-            SharedMap::Json { object, .. } => object.is_empty(),
-            SharedMap::ExpressionResult(made) => made.container.is_zero_value(),
-        }
+        *self.size().inner() == 0
     }
 }
 

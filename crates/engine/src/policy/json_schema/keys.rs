@@ -51,12 +51,7 @@ pub(super) fn report_duplicate_and_miscased_keys(
                 if let Some(intended_name) =
                     known_name_differing_in_case(key_check.graph, key.text(), &schemas, names)
                 {
-                    faults.report(
-                        &key_at,
-                        member.to_json(),
-                        other_case_message(key.text(), &intended_name),
-                        true,
-                    );
+                    report_other_case(&key_at, key, member, &intended_name, faults);
                 }
                 if !member.is_empty() {
                     let known = schemas.iter().filter_map(|number| key_check.graph.get(*number));
@@ -140,7 +135,7 @@ pub(super) fn report_keys_confusable_with_names(
     for (key, member) in value.members() {
         let key_at = at.field(key.text());
         if let Some(name) = sought.confusable_name(key.text()) {
-            faults.report(&key_at, member.to_json(), other_case_message(key.text(), name), true);
+            report_other_case(&key_at, key, member, name, faults);
         }
         report_keys_confusable_with_names(meter, member, sought, &key_at, faults);
     }
@@ -152,8 +147,7 @@ fn report_case_variants(value: Value<'_>, at: &Path<'_>, faults: &mut SchemaViol
     for (key, member) in value.members() {
         let known = *first.entry(fold::case_folded(key.text())).or_insert(key.text());
         if known != key.text() {
-            let text = other_case_message(key.text(), &shortened_name(known));
-            faults.report(&at.field(key.text()), member.to_json(), text, true);
+            report_other_case(&at.field(key.text()), key, member, &shortened_name(known), faults);
         }
     }
 }
@@ -168,12 +162,7 @@ pub(super) fn report_confusable_api_version_and_kind(
     report_duplicate_keys(value, at, faults, |key| intended_name(key).is_some());
     for (key, member) in value.members() {
         if let Some(name) = intended_name(key.text()).filter(|name| *name != key.text()) {
-            faults.report(
-                &at.field(key.text()),
-                member.to_json(),
-                other_case_message(key.text(), name),
-                true,
-            );
+            report_other_case(&at.field(key.text()), key, member, name, faults);
         }
     }
 }
@@ -187,11 +176,19 @@ pub(in crate::policy) fn values_of_case_variants<'d>(
     members.filter(move |(key, _)| fold::is_same_folded(key.text(), name)).map(|(_, value)| value.str())
 }
 
-fn other_case_message(key: &str, name: &str) -> String {
-    format!(
+/// Reports a member whose key Go decoders read as `name`.
+fn report_other_case(
+    at: &Path<'_>,
+    key: Value<'_>,
+    member: Value<'_>,
+    name: &str,
+    faults: &mut SchemaViolationSink<'_>,
+) {
+    let text = format!(
         "key \"{}\" differs from \"{name}\" only in case, and Go decoders read it as \"{name}\": write \"{name}\"",
-        shortened_name(key)
-    )
+        shortened_name(key.text())
+    );
+    faults.report(at, member.to_json(), text, true);
 }
 
 /// Reports each key that an object contains twice, among those for which `matters` is true.

@@ -4,7 +4,8 @@
 
 use std::cmp::Ordering;
 
-use ::cel::common::types::{CelInt, DYN_TYPE, Kind, LIST_TYPE};
+use ::cel::common::functions::Function;
+use ::cel::common::types::{CelInt, DYN_TYPE, Kind, LIST_TYPE, Type};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
@@ -12,21 +13,18 @@ use super::super::functions::{self, charged_deep_equals, read_cost};
 use super::{CelResult, boolean, charge_steps, function_error, integer};
 
 pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
-    let none = Vec::new;
-    env.add_member_overload("isSorted", "list.isSorted", LIST_TYPE, none(), is_sorted)?;
-    env.add_member_overload("sum", "list.sum", LIST_TYPE, none(), sum)?;
-    env.add_member_overload("min", "list.min", LIST_TYPE, none(), |arguments| {
-        min_or_max("min", &arguments, Ordering::Less)
-    })?;
-    env.add_member_overload("max", "list.max", LIST_TYPE, none(), |arguments| {
-        min_or_max("max", &arguments, Ordering::Greater)
-    })?;
-    env.add_member_overload("__index_of", "list.indexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
-        index_of_item(&arguments, |indexes| indexes.next())
-    })?;
-    env.add_member_overload("__last_index_of", "list.lastIndexOf", LIST_TYPE, vec![DYN_TYPE], |arguments| {
-        index_of_item(&arguments, |indexes| indexes.last())
-    })?;
+    let (none, item) = (Vec::new, || vec![DYN_TYPE]);
+    let methods: [(&str, &str, Vec<Type>, Function); 6] = [
+        ("isSorted", "list.isSorted", none(), is_sorted),
+        ("sum", "list.sum", none(), sum),
+        ("min", "list.min", none(), |it| min_or_max("min", &it, Ordering::Less)),
+        ("max", "list.max", none(), |it| min_or_max("max", &it, Ordering::Greater)),
+        ("__index_of", "list.indexOf", item(), |it| index_of_item(&it, |indexes| indexes.next())),
+        ("__last_index_of", "list.lastIndexOf", item(), |it| index_of_item(&it, |indexes| indexes.last())),
+    ];
+    for (name, id, arguments, function) in methods {
+        env.add_member_overload(name, id, LIST_TYPE, arguments, function)?;
+    }
     let lists = || vec![LIST_TYPE, LIST_TYPE];
     env.add_overload("sets.contains", "sets.contains", lists(), |arguments| {
         let (all, part) = both_list_arguments(&arguments)?;

@@ -3,13 +3,13 @@
 //! The time of a search grows with the length of the text times the size of the pattern's program: `[ab]{200}` is a
 //! program of 200 instructions. The DFA cache of the regex engine is off, because a crafted text could fill it for
 //! every pattern and thread. A literal pattern is part of its expression, which is compiled with it. A computed pattern
-//! is charged every time, cached or not, so that the same request gets the same result.
+//! is compiled, and charged for that, every time.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::cel::common::types::{CelInt, CelList, CelString, INT_TYPE, STRING_TYPE};
+use ::cel::common::functions::Function;
+use ::cel::common::types::{CelInt, CelList, CelString, INT_TYPE, STRING_TYPE, Type};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 use tollgate_cel::evaluate::{GoPattern, GoPatternError};
@@ -17,8 +17,6 @@ use tollgate_cel::evaluate::{GoPattern, GoPatternError};
 use super::super::tree::SharedList;
 use super::{CelResult, argument, boolean, charge_steps, function_error, string, string_at};
 
-/// Maximum number of computed patterns that a thread caches.
-const MAX_CACHED_COMPUTED_PATTERNS: usize = 16;
 /// Maximum size of a compiled computed pattern in bytes.
 const MAX_COMPUTED_BYTES: usize = 1 << 20;
 /// Maximum size of all compiled literal patterns of an expression in bytes.
@@ -47,7 +45,6 @@ pub(in crate::policy::cel) const COMPUTED_PATTERN_FUNCTIONS: &[(&str, &str)] = &
 
 thread_local! {
     static LITERAL_PATTERNS: RefCell<Arc<[GoPattern]>> = RefCell::new(Arc::new([]));
-    static COMPUTED_PATTERNS: RefCell<HashMap<Box<str>, Result<GoPattern, String>>> = RefCell::default();
 }
 
 /// The literal patterns of an expression, in the order in which `rewrite` finds them.
@@ -119,43 +116,27 @@ fn call_with_computed<'b, 'v>(arguments: &[CowVal<'b, 'v>], call: PatternCall) -
     let classes = pattern.to_ascii_lowercase().matches("\\p").count() as u64;
     let folded = GoPattern::large_folded_classes(pattern);
     charge_steps(COMPILE_COST + UNICODE_CLASS_COST * classes + FOLDED_CLASS_COST * folded)?;
-    COMPUTED_PATTERNS.with_borrow_mut(|patterns| {
-        if !patterns.contains_key(pattern) {
-            if patterns.len() >= MAX_CACHED_COMPUTED_PATTERNS {
-                patterns.clear();
-            }
-            let compiled = GoPattern::compile(pattern, MAX_COMPUTED_BYTES, 0);
-            let compiled = compiled.map_err(|error| compile_error(pattern, &error, MAX_COMPUTED_BYTES));
-            patterns.insert(pattern.into(), compiled);
-        }
-        match patterns.get(pattern) {
-            Some(Ok(pattern)) => call(value, pattern, arguments),
-            Some(Err(reason)) => Err(function_error("matches", reason)),
-            None => Err(function_error("matches", "has no pattern")),
-        }
-    })
+    match GoPattern::compile(pattern, MAX_COMPUTED_BYTES, 0) {
+        Ok(compiled) => call(value, &compiled, arguments),
+        Err(error) => Err(function_error("matches", compile_error(pattern, &error, MAX_COMPUTED_BYTES))),
+    }
 }
 
 pub(super) fn declare_functions(env: &mut Env) -> Result<(), DeclarationError> {
-    let (string, text) = (|| STRING_TYPE, || vec![STRING_TYPE]);
-    let (index, limited) = (|| vec![INT_TYPE], |pattern| vec![pattern, INT_TYPE]);
-    env.add_member_overload("__matches", "__matches", string(), text(), |it| {
-        call_with_computed(&it, matches)
-    })?;
-    env.add_member_overload("__matches_fixed", "__matches_fixed", string(), index(), |it| {
-        call_with_literal(&it, matches)
-    })?;
-    env.add_member_overload("find", "string.find", string(), text(), |it| call_with_computed(&it, find))?;
-    env.add_member_overload("__find_fixed", "__find_fixed", string(), index(), |it| {
-        call_with_literal(&it, find)
-    })?;
-    for (id, arguments) in [("findAll", text()), ("findAll.n", limited(STRING_TYPE))] {
-        env.add_member_overload("findAll", id, string(), arguments, |it| call_with_computed(&it, find_all))?;
-    }
-    for (id, arguments) in [("all", index()), ("all.n", limited(INT_TYPE))] {
-        env.add_member_overload("__find_all_fixed", id, string(), arguments, |it| {
-            call_with_literal(&it, find_all)
-        })?;
+    let (text, index) = (|| vec![STRING_TYPE], || vec![INT_TYPE]);
+    let limited = |pattern| vec![pattern, INT_TYPE];
+    let overloads: [(&str, &str, Vec<Type>, Function); 8] = [
+        ("__matches", "__matches", text(), |it| call_with_computed(&it, matches)),
+        ("__matches_fixed", "__matches_fixed", index(), |it| call_with_literal(&it, matches)),
+        ("find", "string.find", text(), |it| call_with_computed(&it, find)),
+        ("__find_fixed", "__find_fixed", index(), |it| call_with_literal(&it, find)),
+        ("findAll", "findAll", text(), |it| call_with_computed(&it, find_all)),
+        ("findAll", "findAll.n", limited(STRING_TYPE), |it| call_with_computed(&it, find_all)),
+        ("__find_all_fixed", "all", index(), |it| call_with_literal(&it, find_all)),
+        ("__find_all_fixed", "all.n", limited(INT_TYPE), |it| call_with_literal(&it, find_all)),
+    ];
+    for (name, id, arguments, function) in overloads {
+        env.add_member_overload(name, id, STRING_TYPE, arguments, function)?;
     }
     Ok(())
 }
