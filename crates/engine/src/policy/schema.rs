@@ -85,8 +85,8 @@ impl FieldType {
 pub struct TextFormat {
     /// A regular expression that matches every text that the format accepts.
     pub pattern: &'static str,
-    /// Returns the problems of a string, as messages.
-    pub(super) problems: fn(&str) -> Vec<String>,
+    /// Calls a function with each problem of a string, as a message.
+    pub(super) report_problems: fn(&str, &mut dyn FnMut(String)),
 }
 
 /// The schema of an object with fixed fields.
@@ -171,142 +171,108 @@ impl PolicyFaults {
 
     /// Checks a value against a type, and adds an error for each difference.
     pub(super) fn check_value(&mut self, value: Value<'_>, ty: &FieldType, at: &Path<'_>) {
-        match (ty, value.kind()) {
-            (FieldType::Object(ty), ValueKind::Object) => self.check_struct(value, ty, at),
-            (FieldType::MapOf { keys, hint, values }, ValueKind::Object) => {
-                self.check_map(value, &keys(), hint, values, at);
+        let (kind, text) = (value.kind(), value.text());
+        if !ty.accepts_json_type(kind) {
+            return self.report_wrong_type(value, ty, at);
+        }
+        match ty {
+            FieldType::Object(ty) => {
+                let names: Vec<&str> = ty.fields.iter().map(|field| field.name).collect();
+                let all = || format!("known fields: {}", names.join(", "));
+                let type_of = |index: usize| ty.fields.get(index).map(|field| &field.ty);
+                self.check_members(value, at, "field", &names, all, type_of);
+                let required = ty.fields.iter().filter(|field| field.required);
+                for field in required.filter(|field| !value.get(field.name).exists()) {
+                    self.report(&at.field(field.name), "this field is required");
+                }
             }
-            (FieldType::AnyOf(types), kind) if types.iter().any(|ty| ty.accepts_json_type(kind)) => {
-                types
-                    .iter()
-                    .filter(|ty| ty.accepts_json_type(kind))
-                    .for_each(|ty| self.check_value(value, ty, at));
+            FieldType::MapOf { keys, hint, values } => {
+                self.check_members(value, at, "name", &keys(), || (*hint).to_owned(), |_| Some(*values));
             }
-            (FieldType::NonEmptyList(_), ValueKind::Array) if value.is_empty() => {
-                self.report(
-                    at,
-                    "must not be empty: it would match nothing; without the field, everything matches",
-                );
+            FieldType::AnyOf(types) => {
+                let possible = types.iter().filter(|ty| ty.accepts_json_type(kind));
+                possible.for_each(|ty| self.check_value(value, ty, at));
             }
-            (FieldType::List(item) | FieldType::NonEmptyList(item), ValueKind::Array) => {
+            FieldType::NonEmptyList(_) if value.is_empty() => {
+                let message =
+                    "must not be empty: it would match nothing; without the field, everything matches";
+                self.report(at, message);
+            }
+            FieldType::List(item) | FieldType::NonEmptyList(item) => {
                 for (index, element) in value.items().enumerate() {
                     self.check_value(element, item, &at.index(index));
                 }
             }
-            (FieldType::StrMap, ValueKind::Object) => {
+            FieldType::StrMap => {
                 for (key, member) in value.members() {
                     self.check_value(member, &FieldType::Str, &at.key(key.text()));
                 }
             }
-            (FieldType::NonEmptyStr | FieldType::Word, ValueKind::String) if value.text().is_empty() => {
+            FieldType::NonEmptyStr | FieldType::Word if text.is_empty() => {
                 self.report(at, "must not be empty")
             }
-            (FieldType::Text(format), ValueKind::String) => {
-                for message in (format.problems)(value.text()) {
-                    self.report(at, message);
-                }
+            FieldType::Text(format) => {
+                (format.report_problems)(text, &mut |message| self.report(at, message));
             }
-            (FieldType::OneOf(words), ValueKind::String) if !words.contains(&value.text()) => {
-                self.report(
-                    at,
-                    format!("{:?} is not supported; {}", value.text(), suggest::hint_use_one_of(words)),
-                );
+            FieldType::OneOf(words) if !words.contains(&text) => {
+                self.report(at, format!("{text:?} is not supported; {}", suggest::hint_use_one_of(words)));
             }
-            (FieldType::IntOrPercent, ValueKind::Number) => self.check_value(value, &FieldType::Int(0), at),
-            (FieldType::IntOrPercent, ValueKind::String) => {
-                if parse_percentage(value.text()).is_none() {
-                    let text = value.text();
-                    self.report(at, format!("{text:?} is not a percentage from `1%` to `100%`"));
-                }
+            FieldType::IntOrPercent if kind == ValueKind::Number => {
+                self.check_value(value, &FieldType::Int(0), at)
             }
-            (FieldType::Int(least), ValueKind::Number) => match value.int() {
+            FieldType::IntOrPercent if parse_percentage(text).is_none() => {
+                self.report(at, format!("{text:?} is not a percentage from `1%` to `100%`"));
+            }
+            FieldType::Int(least) => match value.int() {
                 Some(number) if number >= *least => {}
                 Some(number) => self.report(at, format!("{number} is too small; the minimum is {least}")),
-                None => self.report(at, format!("{} is not an integer", value.text())),
+                None => self.report(at, format!("{text} is not an integer")),
             },
-            (FieldType::Time, ValueKind::String) => {
-                if gotime::parse_rfc3339(value.text()).is_err() {
-                    let text = value.text();
-                    self.report(
-                        at,
-                        format!("{text:?} is not a time in RFC 3339, such as 2027-01-01T00:00:00Z"),
-                    );
-                }
+            FieldType::Time if gotime::parse_rfc3339(text).is_err() => {
+                self.report(at, format!("{text:?} is not a time in RFC 3339, such as 2027-01-01T00:00:00Z"));
             }
-            (
-                FieldType::NonEmptyStr | FieldType::Str | FieldType::Word | FieldType::OneOf(_),
-                ValueKind::String,
-            )
-            | (FieldType::Word, ValueKind::Number)
-            | (FieldType::Bool, ValueKind::Bool)
-            | (FieldType::AnyObject, ValueKind::Object)
-            | (FieldType::Any, _) => {}
-            (_, ValueKind::Null) => self.report(at, format!("no value; expected {}", type_name(ty))),
-            (_, found) => {
-                let wants_text = matches!(ty, FieldType::Str | FieldType::NonEmptyStr | FieldType::Text(_));
-                let hint = wants_text.then(|| suggest::hint_to_quote(value)).flatten();
-                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-                let found = json_type_name_with_article(found);
-                self.report(at, format!("expected {}, found {found}{hint}", type_name(ty)));
-            }
+            _ => {}
         }
     }
 
-    /// Checks a map whose keys must be among `keys`; `usual_hint` is the hint for a key that resembles none of them.
-    fn check_map(
+    /// Reports a value of another JSON type than a type takes.
+    fn report_wrong_type(&mut self, value: Value<'_>, ty: &FieldType, at: &Path<'_>) {
+        if value.kind() == ValueKind::Null {
+            return self.report(at, format!("no value; expected {}", type_name(ty)));
+        }
+        let wants_text = matches!(ty, FieldType::Str | FieldType::NonEmptyStr | FieldType::Text(_));
+        let hint = wants_text.then(|| suggest::hint_to_quote(value)).flatten();
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        let found = json_type_name_with_article(value.kind());
+        self.report(at, format!("expected {}, found {found}{hint}", type_name(ty)));
+    }
+
+    /// Checks the members of an object whose keys must be among `names`; `type_of` returns the type of the value for the
+    /// name with an index. `what` is the word for a key, and `usual_hint` the hint for one that resembles no name.
+    fn check_members<'t>(
         &mut self,
         value: Value<'_>,
-        keys: &[&str],
-        usual_hint: &str,
-        values: &FieldType,
         at: &Path<'_>,
+        what: &str,
+        names: &[&str],
+        usual_hint: impl Fn() -> String,
+        type_of: impl Fn(usize) -> Option<&'t FieldType>,
     ) {
-        let mut known = HashSet::new();
+        let mut seen = HashSet::new();
         for (key, member) in value.members() {
             let name = key.text();
             let member_at = at.field(name);
-            if !keys.contains(&name) {
-                let hint = nearest_name(keys.iter().copied(), name);
-                let hint =
-                    hint.map_or_else(|| usual_hint.to_owned(), |near| format!("did you mean `{near}`?"));
-                self.report_on_key(&member_at, format!("unknown name; {hint}"));
-                continue;
-            }
-            if !known.insert(name) {
-                self.report_on_key(&member_at, "this field is set twice".to_owned());
-            }
-            self.check_value(member, values, &member_at);
-        }
-    }
-
-    /// Checks an object with fixed fields: unknown, duplicate and missing fields, and the value of each.
-    fn check_struct(&mut self, value: Value<'_>, ty: &ObjectSchema, at: &Path<'_>) {
-        for (position, (key, member)) in value.members().enumerate() {
-            let name = key.text();
-            let member_at = at.field(name);
-            let Some(field) = ty.fields.iter().find(|field| field.name == name) else {
-                self.report_on_key(&member_at, format!("unknown field; {}", unknown_field_hint(ty, name)));
+            let Some(ty) = names.iter().position(|known| *known == name).and_then(&type_of) else {
+                let near = nearest_name(names.iter().copied(), name);
+                let hint = near.map_or_else(&usual_hint, |near| format!("did you mean `{near}`?"));
+                self.report_on_key(&member_at, format!("unknown {what}; {hint}"));
                 continue;
             };
-            if value.members().take(position).any(|(earlier, _)| earlier.text() == name) {
+            if !seen.insert(name) {
                 self.report_on_key(&member_at, "this field is set twice".to_owned());
             }
-            self.check_value(member, &field.ty, &member_at);
+            self.check_value(member, ty, &member_at);
         }
-        for field in ty.fields.iter().filter(|field| field.required) {
-            if !value.get(field.name).exists() {
-                self.report(&at.field(field.name), "this field is required");
-            }
-        }
-    }
-}
-
-/// Returns ``did you mean `X`?`` for an unknown field; the list of known fields if none is near.
-fn unknown_field_hint(ty: &ObjectSchema, name: &str) -> String {
-    let names = ty.fields.iter().map(|field| field.name);
-    match nearest_name(names.clone(), name) {
-        Some(known) => format!("did you mean `{known}`?"),
-        None => format!("known fields: {}", names.collect::<Vec<_>>().join(", ")),
     }
 }
 
