@@ -115,7 +115,7 @@ impl PolicySet {
         for kind in KINDS.into_iter().filter(is_served) {
             for action in FindingLevel::ALL.into_iter().rev() {
                 let applies = |source: &&PolicyToExport<'_>| {
-                    source.action == action && source.policy.scope.includes_kind(kind)
+                    source.policy.action == action && source.policy.scope.includes_kind(kind)
                 };
                 let sources: Vec<&PolicyToExport<'_>> = sources.iter().filter(applies).collect();
                 let draft = PolicyDraft::new(kind, &sources, now, profiles, &mut omissions);

@@ -39,6 +39,11 @@ impl Policy {
         format!("{}/{}", self.spec.kind().name(), self.name)
     }
 
+    /// Returns kind and name, by which the policies of two sets are compared: `TolerationPolicy research`.
+    pub(super) fn title(&self) -> String {
+        format!("{} {}", self.spec.kind().name(), self.name)
+    }
+
     /// Returns the location: `policies/research.yaml:1 research`, or `TolerationPolicy/research generation 3` for a
     /// resource.
     pub(super) fn location(&self) -> PolicyLocation {

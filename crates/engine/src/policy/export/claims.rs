@@ -6,8 +6,10 @@
 
 use super::super::entries::TolerationEntry;
 use super::draft::{PolicyDraft, PolicyInDraft};
-use super::taints::{permanent_deny_entries, unexpired_allow_entries};
+use super::taints::{is_permanent_deny_entry, is_unexpired_allow_entry};
 use super::text::{BoolExpr, cel_string_literal};
+use crate::policy::kind::PolicySpec;
+use crate::policy::toleration::TolerationPolicy;
 use crate::tolerance::coverage::{EffectSet, KeyPattern};
 use tollgate_api::profile::ApiKind;
 
@@ -36,17 +38,12 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
     );
     draft.declare_variable("requests", requests);
     draft.declare_variable("tolerations", TOLERATIONS_EXPRESSION);
-    let policies: Vec<PolicyInDraft<'_>> = draft
-        .policies
-        .iter()
-        .filter(|bound| bound.source.policy.spec.toleration().is_some())
-        .cloned()
-        .collect();
+    let policies = draft.policies_of_kind(PolicySpec::toleration);
     require_tolerations_covered_by_allow(draft, &policies);
-    for bound in &policies {
-        let Some(policy) = bound.source.policy.spec.toleration() else { continue };
-        let entries = permanent_deny_entries(draft, bound.source, &policy.deny, |entry| &entry.terms);
-        let denied = BoolExpr::any(entries.into_iter().map(|entry| is_denied(&entry)));
+    for (bound, policy) in &policies {
+        let entries = policy.deny.iter();
+        let entries = entries.filter(|entry| is_permanent_deny_entry(draft, bound.source, &entry.terms));
+        let denied = BoolExpr::any(entries.map(is_denied));
         require_for_every_toleration(
             draft,
             bound.binds.clone(),
@@ -55,7 +52,7 @@ pub(super) fn export_tolerations(draft: &mut PolicyDraft<'_>) {
         );
     }
     let keyed = |bound: &&PolicyInDraft<'_>| bound.source.spec.get("requireKey").bool() == Some(true);
-    for bound in policies.iter().filter(keyed) {
+    for bound in policies.iter().map(|(bound, _)| bound).filter(keyed) {
         let message = bound.source.violation_message("a toleration must set `key`");
         require_for_every_toleration(
             draft,
@@ -84,14 +81,17 @@ fn require_for_every_toleration(
 }
 
 /// Requires that the allow entries cover every toleration, if a policy with an allow list binds.
-fn require_tolerations_covered_by_allow(draft: &mut PolicyDraft<'_>, policies: &[PolicyInDraft<'_>]) {
-    let mut grants: Vec<(BoolExpr, TolerationEntry)> = Vec::new();
+fn require_tolerations_covered_by_allow<'d>(
+    draft: &mut PolicyDraft<'d>,
+    policies: &[(PolicyInDraft<'d>, &'d TolerationPolicy)],
+) {
+    let mut grants: Vec<(BoolExpr, &TolerationEntry)> = Vec::new();
     let mut restricting = Vec::new();
-    for bound in policies {
-        let Some(policy) = bound.source.policy.spec.toleration() else { continue };
-        let entries: Vec<TolerationEntry> = policy.allow_and_default_entries().cloned().collect();
-        for entry in unexpired_allow_entries(draft, bound.source, &entries, |entry| &entry.terms) {
-            grants.push((bound.matches.clone(), entry));
+    for (bound, policy) in policies {
+        for entry in policy.allow_and_default_entries() {
+            if is_unexpired_allow_entry(draft, bound.source, &entry.terms) {
+                grants.push((bound.matches.clone(), entry));
+            }
         }
         if policy.has_allow_list() {
             restricting.push(bound);
@@ -124,7 +124,7 @@ fn require_tolerations_covered_by_allow(draft: &mut PolicyDraft<'_>, policies: &
 /// Returns tests of which one is true if an entry covers the key, value and seconds of the toleration `t`. Entries that
 /// differ only in their keys share a test. Without `limited`, `maxTolerationSeconds` is not tested.
 fn entry_coverage_tests<'e>(
-    entries: impl Iterator<Item = &'e (BoolExpr, TolerationEntry)>,
+    entries: impl Iterator<Item = &'e (BoolExpr, &'e TolerationEntry)>,
     limited: bool,
 ) -> Vec<BoolExpr> {
     let mut groups: Vec<(BoolExpr, Vec<&KeyPattern>)> = Vec::new();

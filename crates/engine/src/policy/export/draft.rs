@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 
 use super::expressions::{self, ExportedConditions};
-use super::omission::Omission;
+use super::omission::{Omission, OmissionReason};
 use super::source::PolicyToExport;
 use super::text::{BoolExpr, cel_string_list};
 use super::{AdmissionPolicy, ExportedValidation, NamedExpression, claims, rules, slices};
+use crate::policy::kind::PolicySpec;
 use crate::rules::FindingLevel;
 use tollgate_api::profile::{ApiKind, Profile, Version};
 use tollgate_formats::gotime::Timestamp;
@@ -67,6 +68,26 @@ impl<'d> PolicyDraft<'d> {
         }
         expressions::export_validations(&mut draft);
         draft
+    }
+
+    /// Lists a part of a policy as left out.
+    pub(super) fn omit(
+        &mut self,
+        source: &PolicyToExport<'_>,
+        field: impl Into<String>,
+        reason: OmissionReason,
+        message: impl Into<String>,
+    ) {
+        self.omissions.insert(source.omission(field, reason, message));
+    }
+
+    /// Returns the policies of the draft with a `spec` of one kind, each with that `spec`.
+    pub(super) fn policies_of_kind<T>(
+        &self,
+        spec: fn(&'d PolicySpec) -> Option<&'d T>,
+    ) -> Vec<(PolicyInDraft<'d>, &'d T)> {
+        let ours = self.policies.iter();
+        ours.filter_map(|bound| Some((bound.clone(), spec(&bound.source.policy.spec)?))).collect()
     }
 
     /// Declares a variable, and returns the expression that reads it.
@@ -133,25 +154,18 @@ impl<'d> PolicyDraft<'d> {
     /// Returns the ValidatingAdmissionPolicies, without variables that no expression reads.
     pub(super) fn into_admission_policies(mut self, action: FindingLevel) -> Vec<AdmissionPolicy> {
         self.require_known_version_and_shape();
-        let match_conditions = match_conditions_for_spec_changes(self.kind);
-        let (strict, lenient) = (std::mem::take(&mut self.validations), std::mem::take(&mut self.lenient));
-        let mut finished = Vec::new();
-        for (validations, ignores_failures) in [(strict, false), (lenient, true)] {
-            if validations.is_empty() {
-                continue;
-            }
-            let variables = used_variables(&self.variables, &validations);
-            let (kind, match_conditions) = (self.kind, match_conditions.clone());
-            finished.push(AdmissionPolicy {
-                kind,
+        let lists = [(self.validations, false), (self.lenient, true)].into_iter();
+        let finished = lists.filter(|(validations, _)| !validations.is_empty());
+        finished
+            .map(|(validations, ignores_failures)| AdmissionPolicy {
+                kind: self.kind,
                 action,
                 ignores_failures,
-                match_conditions,
-                variables,
+                match_conditions: match_conditions_for_spec_changes(self.kind),
+                variables: used_variables(&self.variables, &validations),
                 validations,
-            });
-        }
-        finished
+            })
+            .collect()
     }
 
     /// Adds a validation that denies objects in API versions, or with fields, that the expressions do not support.

@@ -30,18 +30,17 @@ pub(super) fn export_conditions(
     kind: ApiKind,
     omissions: &mut BTreeSet<Omission>,
 ) -> ExportedConditions {
-    let mut tests = Vec::new();
-    let mut is_left_out = false;
     let list = source.spec.get("matchConditions");
     if list.is_empty() {
         return ExportedConditions::None;
     }
-    if ignores_failures(source) {
+    if source.policy.expressions.ignores_failures {
         let message = "the restrictions of the policy are left out: with `failurePolicy: Ignore`, the policy also \
                        applies if a match condition fails, which cannot be expressed";
         omissions.insert(source.omission("spec.matchConditions", OmissionReason::IgnoredFailure, message));
         return ExportedConditions::LeftOut;
     }
+    let mut tests = Vec::new();
     for (index, item) in list.items().enumerate() {
         let text = item.get("expression").str();
         match compile_if_exportable(text, ExpressionPurpose::Condition) {
@@ -50,11 +49,13 @@ pub(super) fn export_conditions(
                 let field = format!("spec.matchConditions[{index}].expression");
                 let message = format!("the restrictions of the policy are left out: {why}");
                 omissions.insert(source.omission(field, OmissionReason::Expression, message));
-                is_left_out = true;
             }
         }
     }
-    if is_left_out { ExportedConditions::LeftOut } else { ExportedConditions::Exact(BoolExpr::all(tests)) }
+    if tests.len() < list.len() {
+        return ExportedConditions::LeftOut;
+    }
+    ExportedConditions::Exact(BoolExpr::all(tests))
 }
 
 /// Adds the `validations` of all policies in the draft, and lists those that cannot be exported as omissions.
@@ -69,11 +70,7 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
         if has_raw_values && !(spec.get("validations").is_empty() && spec.get("matchConditions").is_empty()) {
             let message = "keys in opaque parameters that are set twice or differ only in case are not denied: \
                            expressions see only one of them";
-            draft.omissions.insert(source.omission(
-                "spec.validations",
-                OmissionReason::AmbiguousKeys,
-                message,
-            ));
+            draft.omit(source, "spec.validations", OmissionReason::AmbiguousKeys, message);
         }
         for (index, item) in spec.get("validations").items().enumerate() {
             let text = item.get("expression").str();
@@ -81,8 +78,7 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
                 Ok(expression) => expression,
                 Err(why) => {
                     let field = format!("spec.validations[{index}].expression");
-                    let message = format!("left out: {why}");
-                    draft.omissions.insert(source.omission(field, OmissionReason::Expression, message));
+                    draft.omit(source, field, OmissionReason::Expression, format!("left out: {why}"));
                     continue;
                 }
             };
@@ -99,7 +95,7 @@ pub(super) fn export_validations(draft: &mut PolicyDraft<'_>) {
                 let message_expression = export_message_expression(draft, source, index, item);
                 let fixed = ExportedValidation::new(&test, source.violation_message(&message));
                 let validation = ExportedValidation { message_expression, ..fixed };
-                draft.add_policy_validation(validation, ignores_failures(source));
+                draft.add_policy_validation(validation, source.policy.expressions.ignores_failures);
             }
         }
     }
@@ -129,14 +125,10 @@ fn export_message_expression(
         Err(why) => {
             let field = format!("spec.validations[{index}].messageExpression");
             let message = format!("replaced by a fixed message: {why}");
-            draft.omissions.insert(source.omission(field, OmissionReason::Expression, message));
+            draft.omit(source, field, OmissionReason::Expression, message);
             None
         }
     }
-}
-
-fn ignores_failures(source: &PolicyToExport<'_>) -> bool {
-    source.spec.get("failurePolicy").str() == "Ignore"
 }
 
 /// Compiles an expression as an API server does for a ValidatingAdmissionPolicy, or returns why it is left out.

@@ -65,9 +65,7 @@ pub(super) fn export_rule_checks(draft: &mut PolicyDraft<'_>) {
         BoolExpr::all([update, selects_more().not(), same_or_none, is_not_stronger(STORED_TAINT, NEW_TAINT)]);
     draft.declare_variable("storedSelectorExcuses", excuses.text());
     export_taint_checks(draft);
-    let is_ours = |bound: &&PolicyInDraft<'_>| matches!(bound.source.policy.spec, PolicySpec::TaintRule(_));
-    let ours: Vec<PolicyInDraft<'_>> = draft.policies.iter().filter(is_ours).cloned().collect();
-    for bound in ours {
+    for (bound, _) in draft.policies_of_kind(PolicySpec::taint_rule) {
         let binds = bound.binds.clone().and(
             bound.source.matches_driver(RULE_DRIVER_EXPRESSION.name, RULE_DRIVER_EXPRESSION.can_be_empty),
         );
@@ -129,7 +127,7 @@ fn require_annotations(draft: &mut PolicyDraft<'_>, bound: &PolicyInDraft<'_>, b
     if names.contains(&EXPIRES_ANNOTATION) {
         let message = "tollgate.dev/expires must be set, but its value is not checked: expressions cannot read the time";
         let field = "spec.requireAnnotations";
-        draft.omissions.insert(bound.source.omission(field, OmissionReason::Time, message));
+        draft.omit(bound.source, field, OmissionReason::Time, message);
     } else if spec.get("maxAgeSeconds").exists() {
         names.push(EXPIRES_ANNOTATION);
     }

@@ -43,10 +43,12 @@ pub(super) fn export_slice_taints(draft: &mut PolicyDraft<'_>) {
         );
         draft.declare_variable(name, checked);
     }
-    let closest = taints::blamed_policy(&policies);
     for (index, policy) in policies.iter().enumerate() {
-        let is_closest =
-            if not_allowed == BoolExpr::Never { BoolExpr::Never } else { closest.blames_policy(index) };
+        let is_closest = if not_allowed == BoolExpr::Never {
+            BoolExpr::Never
+        } else {
+            taints::is_blamed(&policies, index)
+        };
         let message = match policy.denies() {
             BoolExpr::Never => taints::not_allowed_message(&policies),
             _ => policy.source.violation_message("a taint is denied or not allowed"),

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use super::super::Policy;
 use super::KINDS;
 use super::omission::{FieldTreatment, Omission, OmissionReason, field_treatment};
-use super::text::{BoolExpr, matches_any_glob, matches_glob};
-use crate::rules::FindingLevel;
+use super::text::{BoolExpr, cel_string_literal, matches_any_glob, matches_glob};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_formats::gotime::{self, Timestamp};
@@ -25,7 +24,6 @@ pub(super) struct PolicyToExport<'s> {
     pub(super) spec: Value<'s>,
     /// Identifier of the policy in variable names, unique in the set.
     pub(super) id: String,
-    pub(super) action: FindingLevel,
     /// True if its allow entries count but it does not deny anything before its `enforceFrom`.
     pub(super) only_grants: bool,
 }
@@ -41,13 +39,8 @@ impl<'s> PolicyToExport<'s> {
         omissions: &mut BTreeSet<Omission>,
     ) -> PolicyToExport<'s> {
         let spec = document.get("spec");
-        let mut source = PolicyToExport {
-            policy,
-            spec,
-            id: variable_suffix(&policy.name, earlier),
-            action: policy.action,
-            only_grants: false,
-        };
+        let mut source =
+            PolicyToExport { policy, spec, id: variable_suffix(&policy.name, earlier), only_grants: false };
         for (field, _) in spec.members() {
             if let FieldTreatment::LeftOut(reason, message) =
                 field_treatment(policy.spec.kind(), field.text())
@@ -55,8 +48,7 @@ impl<'s> PolicyToExport<'s> {
                 omissions.insert(source.omission(format!("spec.{}", field.text()), reason, message));
             }
         }
-        let enforced = gotime::parse_rfc3339(spec.get("enforceFrom").str()).ok().filter(|from| *from > now);
-        if let (Some(from), FindingLevel::Deny) = (enforced, policy.action) {
+        if let Some(from) = policy.future_deny_time(Some(now)) {
             source.only_grants = true;
             let message = format!(
                 "the restrictions of the policy are left out, because expressions cannot read the time; export the policies \
@@ -73,11 +65,6 @@ impl<'s> PolicyToExport<'s> {
         source
     }
 
-    /// Returns kind and name of the policy, such as `TolerationPolicy research`.
-    pub(super) fn title(&self) -> String {
-        format!("{} {}", self.policy.spec.kind().name(), self.policy.name)
-    }
-
     pub(super) fn omission(
         &self,
         field: impl Into<String>,
@@ -85,7 +72,7 @@ impl<'s> PolicyToExport<'s> {
         message: impl Into<String>,
     ) -> Omission {
         Omission {
-            policy: self.title(),
+            policy: self.policy.title(),
             source: self.policy.source.to_string(),
             field: field.into(),
             reason,
@@ -107,7 +94,7 @@ impl<'s> PolicyToExport<'s> {
     /// kind. Drivers are tested by [`Self::matches_driver`].
     pub(super) fn matches_scope(&self, kind: ApiKind) -> BoolExpr {
         let scope = self.spec.get("match");
-        let names: Vec<&str> = scope.get("operations").items().map(Value::str).collect();
+        let names = texts(scope.get("operations"));
         let operations = match (scope.get("operations").exists(), names.contains(&"*")) {
             (false, _) | (true, true) => BoolExpr::Always,
             (true, false) if names.contains(&"CREATE") && names.contains(&"UPDATE") => BoolExpr::Always,
@@ -116,14 +103,10 @@ impl<'s> PolicyToExport<'s> {
         if !kind.is_namespaced() {
             return operations;
         }
-        let list = |field: &str| scope.get(field).items().map(Value::str).collect::<Vec<_>>();
-        let namespaces = scope.get("namespaces");
-        let included = if namespaces.exists() {
-            matches_any_glob(list("namespaces"), "request.namespace")
-        } else {
-            BoolExpr::Always
-        };
-        let excluded = matches_any_glob(list("excludeNamespaces"), "request.namespace");
+        let in_list = |field: &str| matches_any_glob(texts(scope.get(field)), "request.namespace");
+        let included =
+            if scope.get("namespaces").exists() { in_list("namespaces") } else { BoolExpr::Always };
+        let excluded = in_list("excludeNamespaces");
         BoolExpr::all([operations, included, excluded.not(), self.matches_namespace_selector()])
     }
 
@@ -133,7 +116,7 @@ impl<'s> PolicyToExport<'s> {
         let labels = selector.get("matchLabels").members();
         let labels = labels.map(|(key, value)| namespace_meets_requirement(key.text(), "In", &[value.str()]));
         let expressions = selector.get("matchExpressions").items().map(|item| {
-            let values: Vec<&str> = item.get("values").items().map(Value::str).collect();
+            let values = texts(item.get("values"));
             namespace_meets_requirement(item.get("key").str(), item.get("operator").str(), &values)
         });
         BoolExpr::all(labels.chain(expressions))
@@ -142,23 +125,18 @@ impl<'s> PolicyToExport<'s> {
     /// Returns the test whether the policy exempts the user.
     pub(super) fn exempts_user(&self) -> BoolExpr {
         let exempt = self.spec.get("exempt");
-        let list = |field: &str| exempt.get(field).items().map(Value::str).collect::<Vec<_>>();
-        let users = matches_any_glob(list("users"), "request.userInfo.username");
-        let groups = match list("groups").as_slice() {
-            [] => BoolExpr::Never,
-            patterns => {
-                let one = matches_any_glob(patterns.iter().copied(), "g");
-                BoolExpr::from_call("has(request.userInfo.groups)")
-                    .and(BoolExpr::from_call(format!("request.userInfo.groups.exists(g, {})", one.text())))
-            }
-        };
-        let accounts = match BoolExpr::any(
-            list("serviceAccounts").iter().map(|pattern| matches_glob(pattern, SERVICE_ACCOUNT_EXPRESSION)),
-        ) {
+        let users = matches_any_glob(texts(exempt.get("users")), "request.userInfo.username");
+        let groups = match matches_any_glob(texts(exempt.get("groups")), "g") {
             BoolExpr::Never => BoolExpr::Never,
-            test => BoolExpr::from_call("request.userInfo.username.matches('^system:serviceaccount:[^:]*:')")
-                .and(test),
+            one => BoolExpr::from_call("has(request.userInfo.groups)")
+                .and(BoolExpr::from_call(format!("request.userInfo.groups.exists(g, {})", one.text()))),
         };
+        let accounts = texts(exempt.get("serviceAccounts")).into_iter();
+        let accounts =
+            BoolExpr::any(accounts.map(|pattern| matches_glob(pattern, SERVICE_ACCOUNT_EXPRESSION)));
+        let accounts =
+            BoolExpr::from_call("request.userInfo.username.matches('^system:serviceaccount:[^:]*:')")
+                .and(accounts);
         BoolExpr::any([users, groups, accounts])
     }
 
@@ -174,9 +152,13 @@ impl<'s> PolicyToExport<'s> {
     }
 }
 
+/// Returns the items of a list of strings.
+fn texts(list: Value<'_>) -> Vec<&str> {
+    list.items().map(Value::str).collect()
+}
+
 /// Returns the test whether the labels of the request's namespace meet a requirement of a label selector.
 fn namespace_meets_requirement(key: &str, operator: &str, values: &[&str]) -> BoolExpr {
-    use super::text::cel_string_literal;
     let labels = "variables.namespaceLabels";
     let key_text = cel_string_literal(key);
     let (exists, listed) = if key == NAMESPACE_NAME_LABEL {

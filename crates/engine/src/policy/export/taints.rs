@@ -55,22 +55,22 @@ pub(super) fn read_taint_policies<'d>(
     driver: DriverExpr,
 ) -> Vec<TaintPolicyToExport<'d>> {
     driver.declare_driver_regex_variables(draft);
-    let is_ours = |bound: &&PolicyInDraft<'_>| matches!(bound.source.policy.spec, PolicySpec::Taint(_));
-    let ours: Vec<PolicyInDraft<'d>> = draft.policies.iter().filter(is_ours).cloned().collect();
     let mut policies = Vec::new();
-    for PolicyInDraft { source, matches, binds } in ours {
+    for (PolicyInDraft { source, matches, binds }, _) in draft.policies_of_kind(PolicySpec::taint) {
         let spec = source.spec;
         let scope = source.matches_driver(driver.name, driver.can_be_empty);
         let entries = |list: &str| TaintEntry::read_all(spec.get(list), list);
-        let allow = spec.get("allow").exists().then(|| entries("allow"));
-        let allow =
-            allow.map(|entries| unexpired_allow_entries(draft, source, &entries, |entry| &entry.terms));
-        let deny = permanent_deny_entries(draft, source, &entries("deny"), |entry| &entry.terms);
+        let mut allow = spec.get("allow").exists().then(|| entries("allow"));
+        if let Some(allow) = &mut allow {
+            allow.retain(|entry| is_unexpired_allow_entry(draft, source, &entry.terms));
+        }
+        let mut deny = entries("deny");
+        deny.retain(|entry| is_permanent_deny_entry(draft, source, &entry.terms));
         for (index, item) in spec.get("data").items().enumerate() {
             if item.get("schema").exists() || item.get("schemaFile").exists() {
                 let field = format!("spec.data[{index}].schema");
                 let message = "left out: a ValidatingAdmissionPolicy cannot check data against a JSON Schema";
-                draft.omissions.insert(source.omission(field, OmissionReason::JsonSchema, message));
+                draft.omit(source, field, OmissionReason::JsonSchema, message);
             }
         }
         let required = spec.get("data").items().filter(|item| item.get("required").bool() == Some(true));
@@ -96,10 +96,7 @@ pub(super) fn is_not_allowed(policies: &[TaintPolicyToExport<'_>]) -> BoolExpr {
                 .and(includes_value_and_effect(entry))
         })
     });
-    match binds {
-        BoolExpr::Never => BoolExpr::Never,
-        binds => binds.and(BoolExpr::any(allowed).not()),
-    }
+    binds.and(BoolExpr::any(allowed).not())
 }
 
 /// Returns the message about a taint that no allow entry includes.
@@ -111,13 +108,13 @@ pub(super) fn not_allowed_message(policies: &[TaintPolicyToExport<'_>]) -> Strin
     )
 }
 
-/// Returns which policy Tollgate names if the taint `t` violates the allow lists: always the same one if only one
-/// policy has an allow list, otherwise an expression for its index.
-pub(super) fn blamed_policy(policies: &[TaintPolicyToExport<'_>]) -> BlamedPolicy {
+/// Returns the test whether Tollgate names the policy with this index if the taint `t` violates the allow lists. If only
+/// one policy has an allow list, it is that one.
+pub(super) fn is_blamed(policies: &[TaintPolicyToExport<'_>], blamed: usize) -> BoolExpr {
     let lists: Vec<(usize, &TaintPolicyToExport<'_>)> =
         policies.iter().enumerate().filter(|(_, policy)| policy.allow.is_some()).collect();
     if let [(only, _)] = lists.as_slice() {
-        return BlamedPolicy::Always(*only);
+        return if *only == blamed { BoolExpr::Always } else { BoolExpr::Never };
     }
     let with_key = lists.iter().map(|(index, policy)| {
         let keys = policy.allow.iter().flatten().map(|entry| policy.taint_key_matches_glob(&entry.key));
@@ -129,34 +126,17 @@ pub(super) fn blamed_policy(policies: &[TaintPolicyToExport<'_>]) -> BlamedPolic
     });
     let binding = lists.iter().map(|(index, policy)| (*index, policy.binds.clone()));
     let choices = with_key.chain(with_entries).chain(binding);
+    // An expression for the index.
     let mut expression = String::new();
+    let mut last = "-1".to_owned();
     for (index, test) in choices.filter(|(_, test)| *test != BoolExpr::Never) {
         if test == BoolExpr::Always {
-            return BlamedPolicy::By(format!("{expression}{index}"));
+            last = index.to_string();
+            break;
         }
         expression.extend(["(", test.text(), ") ? ", &index.to_string(), " : "]);
     }
-    BlamedPolicy::By(format!("{expression}-1"))
-}
-
-/// The policy that Tollgate names in a violation of the allow lists of several policies.
-#[derive(Debug)]
-pub(super) enum BlamedPolicy {
-    /// The policy with this index.
-    Always(usize),
-    /// An expression for the index.
-    By(String),
-}
-
-impl BlamedPolicy {
-    /// Returns the test whether it is the policy with this index.
-    pub(super) fn blames_policy(&self, index: usize) -> BoolExpr {
-        match self {
-            BlamedPolicy::Always(only) if *only == index => BoolExpr::Always,
-            BlamedPolicy::Always(_) => BoolExpr::Never,
-            BlamedPolicy::By(expression) => BoolExpr::from_comparison(format!("({expression}) == {index}")),
-        }
-    }
+    BoolExpr::from_comparison(format!("({expression}{last}) == {blamed}"))
 }
 
 impl TaintPolicyToExport<'_> {
@@ -196,45 +176,34 @@ fn includes_value_and_effect(entry: &TaintEntry) -> BoolExpr {
     values.and(effects)
 }
 
-/// Returns the allow entries that have not expired. Those that will expire are exported as if they did not, and listed
-/// as omissions.
-pub(super) fn unexpired_allow_entries<T: Clone>(
+/// True if an allow entry has not expired. One that will expire is exported as if it did not, and listed as an omission.
+pub(super) fn is_unexpired_allow_entry(
     draft: &mut PolicyDraft<'_>,
     source: &PolicyToExport<'_>,
-    entries: &[T],
-    terms: impl Fn(&T) -> &CommonEntryFields,
-) -> Vec<T> {
-    let now = Some(draft.now);
-    let live: Vec<T> = entries.iter().filter(|entry| !terms(entry).is_expired(now)).cloned().collect();
-    for entry in &live {
-        if let Some(end) = terms(entry).expires {
-            let message = format!(
-                "the entry does not expire, because expressions cannot read the time; export the policies again on {}",
-                gotime::rfc3339(end)
-            );
-            let field = format!("spec.{}.expires", terms(entry).location);
-            draft.omissions.insert(source.omission(field, OmissionReason::Time, message));
-        }
+    terms: &CommonEntryFields,
+) -> bool {
+    let is_live = !terms.is_expired(Some(draft.now));
+    if let Some(end) = terms.expires.filter(|_| is_live) {
+        let message = format!(
+            "the entry does not expire, because expressions cannot read the time; export the policies again on {}",
+            gotime::rfc3339(end)
+        );
+        draft.omit(source, format!("spec.{}.expires", terms.location), OmissionReason::Time, message);
     }
-    live
+    is_live
 }
 
-/// Returns the deny entries that never expire. Those that will expire are left out, and listed as omissions.
-pub(super) fn permanent_deny_entries<T: Clone>(
+/// True if a deny entry never expires. One that will expire is left out, and listed as an omission.
+pub(super) fn is_permanent_deny_entry(
     draft: &mut PolicyDraft<'_>,
     source: &PolicyToExport<'_>,
-    entries: &[T],
-    terms: impl Fn(&T) -> &CommonEntryFields,
-) -> Vec<T> {
-    let now = Some(draft.now);
-    for entry in entries.iter().filter(|entry| !terms(entry).is_expired(now)) {
-        if terms(entry).expires.is_some() {
-            let message = "the entry is left out, because expressions cannot read the time";
-            let field = format!("spec.{}.expires", terms(entry).location);
-            draft.omissions.insert(source.omission(field, OmissionReason::Time, message));
-        }
+    terms: &CommonEntryFields,
+) -> bool {
+    if terms.expires.is_some() && !terms.is_expired(Some(draft.now)) {
+        let message = "the entry is left out, because expressions cannot read the time";
+        draft.omit(source, format!("spec.{}.expires", terms.location), OmissionReason::Time, message);
     }
-    entries.iter().filter(|entry| terms(entry).expires.is_none()).cloned().collect()
+    terms.expires.is_none()
 }
 
 /// Returns the message about something that no allow entry includes. `policies` are the policies with an allow list.

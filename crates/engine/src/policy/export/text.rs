@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use super::super::entries::DRIVER_PLACEHOLDER;
+
 /// Returns a CEL string literal.
 pub(super) fn cel_string_literal(text: &str) -> String {
     let mut out = String::from("'");
@@ -183,9 +185,6 @@ pub(super) fn matches_any_glob<'t>(patterns: impl IntoIterator<Item = &'t str>, 
     BoolExpr::is_in(subject, &exact)
         .or(BoolExpr::any(open.into_iter().map(|pattern| matches_glob(pattern, subject))))
 }
-
-/// Placeholder for the driver in a key glob.
-const DRIVER_PLACEHOLDER: &str = super::super::entries::DRIVER_PLACEHOLDER;
 
 /// Returns the test whether the expression `subject` matches a glob with `${driver}`. `driver` is an expression for the
 /// driver name, `driver_regex` one for a regular expression that matches the name.
