@@ -25,7 +25,7 @@ use tollgate_engine::engine::{
     Attributes, ClaimLocations, ClaimsInFiles, Diagnostic, Engine, LoadedNamespaces,
     NamespaceLabelLookup as _, Verdict,
 };
-use tollgate_engine::policy::{self, PolicyError};
+use tollgate_engine::policy;
 use tollgate_engine::rules::input::kind_list_duplicate_key_finding;
 use tollgate_engine::rules::table::{DUPLICATE_KEY, INVALID_POLICY};
 
@@ -162,7 +162,7 @@ struct TextCheckState<'r> {
     source: TextSource,
     own_namespaces: Option<LoadedNamespaces>,
     /// The errors of all policies in the text, with the index of their document; found on first use.
-    policy_errors: Option<Vec<(usize, PolicyError)>>,
+    policy_errors: Option<Vec<(usize, InputError)>>,
     emit: &'r mut dyn FnMut(&DocumentResult<'_>),
 }
 
@@ -326,7 +326,7 @@ impl TextCheckState<'_> {
             .policy_errors
             .get_or_insert_with(|| policies::policy_errors_by_document_index(self.file, self.text));
         let own = all.iter().filter(|(of, _)| *of == document.index);
-        let errors: Vec<InputError> = own.map(|(_, error)| to_input_error(error, &self.lines)).collect();
+        let errors: Vec<InputError> = own.map(|(_, error)| error.clone()).collect();
         if errors.is_empty() {
             return self.check_objects_in_document(document);
         }
@@ -486,9 +486,4 @@ fn locate_finding(
     let also = finding.also.iter().map(|path| document.locate(lines, path, finding.on_key)).collect();
     let fix = finding.fix.as_ref().and_then(|fix| document.text_fix(lines, fix));
     LocatedFinding { diagnostic, location, also, fix }
-}
-
-/// Returns an error of a policy with its position in the text.
-fn to_input_error(error: &PolicyError, lines: &LineIndex<'_>) -> InputError {
-    InputError::at_position(&error.file, lines, (error.line, error.column), error.message.clone())
 }

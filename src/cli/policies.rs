@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 use super::console::Console;
 use super::outcome::Failure;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
-use tollgate_document::source;
-use tollgate_engine::policy::{
-    self, Acceptance, PolicyError, PolicyFile, PolicyResource, PolicySet, ReadSchemaFile,
-};
+use tollgate_document::source::{self, InputError};
+use tollgate_engine::policy::{self, Acceptance, PolicyFile, PolicyResource, PolicySet, ReadSchemaFile};
 
 /// The policy files that were found in some paths, the folders that were searched, and the errors.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -170,7 +168,7 @@ fn repository_or_folder_of(file: &str) -> Option<PathBuf> {
 
 /// Returns the errors of the policies in a text, each with the index of its document. Policies can refer only to
 /// files in the same repository.
-pub(super) fn policy_errors_by_document_index(file: &str, text: &str) -> Vec<(usize, PolicyError)> {
+pub(super) fn policy_errors_by_document_index(file: &str, text: &str) -> Vec<(usize, InputError)> {
     let root = repository_or_folder_of(file);
     let read = |path: &str| match &root {
         Some(root) => read_referenced_within(path, root),

@@ -36,7 +36,7 @@ pub use span::{LineIndex, SourceLocation};
 pub use text::{decode_by_byte_order_mark, nul_byte_error};
 
 /// An input, or a part of one, that cannot be read. Line and column count from 1; 0 where there is no position.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct InputError {
     /// The file as the user named it.
     pub file: String,

@@ -48,7 +48,7 @@ pub use impact::{
     ClusterState, Impact, ImpactQuery, PodImpact, PodOutcome, ProposedChange, RuleCondition, Snapshot,
     SnapshotKind, UnreadableObject, assess as assess_impact,
 };
-pub use policy::{PolicyError, PolicyFile, PolicyResource, PolicySet, ReadSchemaFile};
+pub use policy::{PolicyFile, PolicyResource, PolicySet, ReadSchemaFile};
 pub use rules::{FindingLevel, Rule, RuleOrigin, RuleSet};
 pub use tollgate_api::profile::{Gate, GateChoice, Gates, Profile};
 pub use tollgate_document::doc::{Doc, SyntaxError, Value, ValueKind, parse as parse_json};

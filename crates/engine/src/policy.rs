@@ -47,8 +47,8 @@ pub use glob::matches as glob_matches;
 pub use import::PolicyAsResource;
 pub use kind::PolicyKind;
 pub use load::{
-    PolicyError, PolicyFile, ReadSchemaFile, document_errors, is_test_file, is_test_of_another_tool,
-    normalized_path, policy_errors_with_document_index,
+    PolicyFile, ReadSchemaFile, document_errors, is_test_file, is_test_of_another_tool, normalized_path,
+    policy_errors_with_document_index,
 };
 pub use location::PolicyLocation;
 pub use missing::{TolerationsMissingInUpdate, tolerations_missing_in_update};
@@ -84,6 +84,7 @@ use tollgate_api::view::Object;
 use tollgate_document::doc::{Doc, Value};
 use tollgate_document::field::Path;
 use tollgate_document::finding::{ErrorType, Finding, FindingBudget};
+use tollgate_document::source::InputError;
 use tollgate_formats::gotime::Timestamp;
 
 /// A set of compiled policies, against which requests are checked one at a time.
@@ -92,7 +93,7 @@ pub struct PolicySet {
     policies: Vec<Arc<Policy>>,
     index: NamespaceIndex,
     digest: Box<str>,
-    warnings: Vec<PolicyError>,
+    warnings: Vec<InputError>,
     resources: Vec<PolicyResourceState>,
 }
 
@@ -165,7 +166,7 @@ impl PolicySet {
     }
 
     /// Probable mistakes in the files, which do not prevent the policies from being used.
-    pub fn load_warnings(&self) -> &[PolicyError] {
+    pub fn load_warnings(&self) -> &[InputError] {
         &self.warnings
     }
 
@@ -192,24 +193,24 @@ impl PolicySet {
             return Violations::default();
         }
         let known = RefCell::new(StoredObjectFindings::new(extent));
-        let mut report = ViolationReport::with_budget(budget, rules, admission.now.time);
-        let matched = self.match_policies_and_check_validations(admission, context, &mut report);
+        let mut report = ViolationReport::with_budget(budget, rules, admission, context);
+        let matched = self.match_policies_and_check_validations(&mut report);
         // Violations of the request as a whole are always reported.
         let before = report.clone();
         let first = before.violations.len();
-        check_matched_policies(&matched, admission, context, &mut report);
+        check_matched_policies(&matched, &mut report);
         if let Some(stored) = admission.with_old_as_object()
             && extent != ReachChange::Wider
             && (report.violations.len() > first || !report.left_out.is_empty())
         {
             let endless = FindingBudget::with_unlimited_findings(ratchet::MAX_COMPARED_TEXT_BYTES);
-            let mut learned = ViolationReport::with_budget(endless, rules, admission.now.time);
+            let mut learned = ViolationReport::with_budget(endless, rules, &stored, context);
             learned.ratchet = Some(RatchetMode::Learn(&known, stored.object));
-            check_matched_policies(&matched, &stored, context, &mut learned);
+            check_matched_policies(&matched, &mut learned);
             // Again, so that only new violations count against the budget and are explained.
             report = before;
             report.ratchet = Some(RatchetMode::Ask(&known, admission.object));
-            check_matched_policies(&matched, admission, context, &mut report);
+            check_matched_policies(&matched, &mut report);
         }
         let mut violations = Violations { list: report.violations, left_out: report.left_out };
         // After the comparison with stored violations, because the counts change on their own.
@@ -228,8 +229,8 @@ impl PolicySet {
             return Vec::new();
         }
         let nothing = RuleSet::compile(|_| false);
-        let mut report = ViolationReport::with_budget(FindingBudget::default(), &nothing, admission.now.time);
-        let matched = self.match_policies_and_check_validations(admission, context, &mut report);
+        let mut report = ViolationReport::with_budget(FindingBudget::default(), &nothing, admission, context);
+        let matched = self.match_policies_and_check_validations(&mut report);
         toleration::default_toleration_edits(&matched, admission, context.profile)
     }
 
@@ -244,8 +245,8 @@ impl PolicySet {
             return Vec::new();
         }
         let every = RuleSet::compile(|_| true);
-        let mut report = ViolationReport::with_budget(FindingBudget::default(), &every, admission.now.time);
-        self.match_policies_and_check_validations(admission, context, &mut report);
+        let mut report = ViolationReport::with_budget(FindingBudget::default(), &every, admission, context);
+        self.match_policies_and_check_validations(&mut report);
         let locations: Vec<PolicyLocation> = self
             .policies
             .iter()
@@ -262,20 +263,19 @@ impl PolicySet {
     /// that cannot be evaluated, and policies for which it is not known whether they match.
     fn match_policies_and_check_validations(
         &self,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
         report: &mut ViolationReport<'_>,
     ) -> Vec<MatchedPolicy<'_>> {
-        let ours: Vec<&Policy> = match admission.effective_namespace_if_namespaced() {
+        let (admission, context) = (report.admission, report.context);
+        let mut ours: Vec<&Policy> = match admission.effective_namespace_if_namespaced() {
             None => self.policies.iter().map(Arc::as_ref).collect(),
             Some(namespace) => {
                 let candidates = self.index.candidates(namespace).into_iter();
                 candidates.filter_map(|number| self.policies.get(number as usize)).map(Arc::as_ref).collect()
             }
         };
-        let ours =
-            || ours.iter().copied().filter(|policy| policy.scope.includes_kind(admission.object.kind()));
-        let seen = ours()
+        ours.retain(|policy| policy.scope.includes_kind(admission.object.kind()));
+        let seen = ours
+            .iter()
             .any(|policy| !policy.expressions.is_empty())
             .then(|| RequestAndNamespaceJson::from_request(admission, context));
         let (request, namespace) =
@@ -303,7 +303,7 @@ impl PolicySet {
             root_or(namespace.as_ref(), Value::absent()),
         );
         let mut matched = Vec::new();
-        for policy in ours() {
+        for policy in ours {
             match policy.scope.match_request(
                 admission.operation,
                 admission.effective_namespace_if_namespaced(),
@@ -332,19 +332,19 @@ impl PolicySet {
             }
             let binds = !policy.exempt.exempts_user(admission.user);
             variables.set_level(report.level_of(policy));
-            if binds && policy.report_ambiguous_keys(admission, context, report)
-                || !policy.match_conditions_hold(&variables, admission, context, report)
+            if binds && policy.report_ambiguous_keys(report)
+                || !policy.match_conditions_hold(&variables, report)
             {
                 continue;
             }
             if let Some(defect) = &policy.broken {
                 if binds {
-                    policy.report_broken(defect, admission, context, report);
+                    policy.report_broken(defect, report);
                 }
                 continue;
             }
             if binds {
-                policy.check_validations(&variables, admission, context, report);
+                policy.check_validations(&variables, report);
             }
             matched.push(MatchedPolicy { policy, binds });
         }
@@ -386,6 +386,11 @@ impl Policy {
     fn future_deny_time(&self, now: Option<Timestamp>) -> Option<Timestamp> {
         let is_later = |from: &Timestamp| now.is_some_and(|now| now < *from);
         self.enforce_from.filter(|from| self.action == FindingLevel::Deny && is_later(from))
+    }
+
+    /// Returns the level at which the policy reports at a time: `Warn` before its `enforceFrom`, then its action.
+    fn level_at(&self, now: Option<Timestamp>) -> FindingLevel {
+        if self.future_deny_time(now).is_some() { FindingLevel::Warn } else { self.action }
     }
 
     /// True if the policy cannot report anything about an object without tolerations, so that unknown namespace labels

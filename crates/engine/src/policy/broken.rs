@@ -7,7 +7,7 @@
 
 use super::conditions::PolicyExpressions;
 use super::kind::PolicyKind;
-use super::load::{SchemaFileRecord, SchemaSource, action_level, text_if_exists};
+use super::load::{SchemaSource, action_level, text_if_not_empty};
 use super::matching::{Exemptions, PolicyScope};
 use super::report::ViolationReport;
 use super::resource::field_error;
@@ -47,8 +47,6 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
     // Faults of expressions are already among the errors.
     let mut ignored = PolicyFaults::default();
     let expressions = PolicyExpressions::read(spec, &at, &scope.kinds, &mut ignored);
-    let seen = SchemaFileRecord::default();
-    let schemas = SchemaSource::without_files(&seen);
     let action = action_level(spec);
     let more = match errors.len() {
         0 | 1 => String::new(),
@@ -71,11 +69,11 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
         action,
         enforce_from: gotime::parse_rfc3339(spec.get("enforceFrom").str()).ok(),
         fails_closed: action == FindingLevel::Deny && spec.get("onUnavailable").str() == "Deny",
-        contact: text_if_exists(spec.get("contact")).filter(|text| !text.is_empty()),
-        docs: text_if_exists(spec.get("docs")).filter(|text| !text.is_empty()),
+        contact: text_if_not_empty(spec.get("contact")),
+        docs: text_if_not_empty(spec.get("docs")),
         expressions: expressions.conditions_of_broken_policy(!is_faulty("spec.matchConditions")),
         scope,
-        spec: kind.read_spec(Value::absent(), &at, &schemas, &mut ignored),
+        spec: kind.read_spec(Value::absent(), &at, &mut SchemaSource::without_files(), &mut ignored),
         json: "".into(),
         schema_files: Vec::new(),
     }
@@ -84,14 +82,8 @@ pub(super) fn broken_policy(kind: PolicyKind, spec: Value<'_>, errors: &[PolicyF
 impl Policy {
     /// Reports a request that matches a policy that cannot be evaluated: a violation, or a warning with
     /// `failurePolicy: Ignore`.
-    pub(super) fn report_broken(
-        &self,
-        defect: &PolicyDefect,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
-        if !defect.applies_to_every_driver && !self.covers_driver(admission, context) {
+    pub(super) fn report_broken(&self, defect: &PolicyDefect, report: &mut ViolationReport<'_>) {
+        if !defect.applies_to_every_driver && !self.covers_driver(report.admission, report.context) {
             return;
         }
         let error = &defect.error;
@@ -111,18 +103,13 @@ impl Policy {
         if !self.scope.is_limited_to_certain_drivers() {
             return true;
         }
-        match self.spec.kind() {
-            PolicyKind::Toleration | PolicyKind::Taint | PolicyKind::TaintRule => {
-                self.scope.matches_named_or_unknown_driver(taint::driver_of_slice_or_selector(admission))
-            }
-            PolicyKind::Parameter => {
-                let mut is_covered = false;
-                site::visit_parameters(admission, context.classes, &mut |_, given| {
-                    is_covered |=
-                        given.driver.is_none_or(|driver| self.scope.matches_named_or_unknown_driver(driver));
-                });
-                is_covered
-            }
+        if self.spec.parameters().is_none() {
+            return self.scope.matches_named_or_unknown_driver(taint::driver_of_slice_or_selector(admission));
         }
+        let mut is_covered = false;
+        site::visit_parameters(admission, context.classes, &mut |_, given| {
+            is_covered |= self.scope.matches_named_or_unknown_driver(given.driver.unwrap_or_default());
+        });
+        is_covered
     }
 }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use super::cel::{Program, Variables};
 use super::json_schema::{ExpressionFieldNames, JsonCheck};
+use super::load::text_if_not_empty;
 use super::schema::PolicyFaults;
 use super::{Policy, ViolationReport, expression_fields};
 use crate::admission::{Context, DecodedAttributes, LabelsIfKnown};
@@ -65,7 +66,7 @@ impl PolicyExpressions {
     ) -> PolicyExpressions {
         let kinds = matched_kinds(spec, kinds);
         let mut compile = |expression: Value<'_>, at: &Path<'_>, target| {
-            // A missing expression was already reported as a missing field.
+            // A missing expression was already reported as a missing field, or need not be there.
             let text = Some(expression.str()).filter(|text| !text.is_empty())?;
             let compiled = Program::compile(text, target);
             if let Ok((_, checked)) = &compiled {
@@ -100,30 +101,19 @@ impl PolicyExpressions {
             let item_at = list_at.index(index);
             let (expression, message) = (item.get("expression"), item.get("message"));
             let program = compile(expression, &item_at.field("expression"), ExpressionPurpose::Condition);
-            let message_expression = item.get("messageExpression");
-            let message_program = message_expression
-                .exists()
-                .then(|| {
-                    compile(
-                        message_expression,
-                        &item_at.field("messageExpression"),
-                        ExpressionPurpose::Message,
-                    )
-                })
-                .flatten();
+            let message_at = item_at.field("messageExpression");
+            let message_program =
+                compile(item.get("messageExpression"), &message_at, ExpressionPurpose::Message);
             if let Some(program) = program {
                 read.validations.push(Validation {
                     text: expression.str().into(),
                     program,
-                    message: message.exists().then(|| message.str().into()),
+                    message: text_if_not_empty(message),
                     message_program,
                 });
             }
         }
-        read.sought = ExpressionFieldNames::from_names(
-            read.programs_except_messages().flat_map(|program| &program.names),
-        );
-        read
+        read.with_sought_names()
     }
 
     /// Returns the expressions on which the verdict depends, that is, all but `messageExpression`.
@@ -150,15 +140,13 @@ impl PolicyExpressions {
     /// `failurePolicy`.
     pub(super) fn conditions_of_broken_policy(self, are_usable: bool) -> PolicyExpressions {
         let conditions = if are_usable { self.conditions } else { Vec::new() };
-        let sought = ExpressionFieldNames::from_names(
-            conditions.iter().flat_map(|condition| &condition.program.names),
-        );
-        PolicyExpressions {
-            conditions,
-            validations: Vec::new(),
-            ignores_failures: self.ignores_failures,
-            sought,
-        }
+        PolicyExpressions { conditions, validations: Vec::new(), ..self }.with_sought_names()
+    }
+
+    /// Returns the expressions with the names of the fields that they look for.
+    fn with_sought_names(self) -> PolicyExpressions {
+        let names = self.programs_except_messages().flat_map(|program| &program.names);
+        PolicyExpressions { sought: ExpressionFieldNames::from_names(names), ..self }
     }
 
     /// True if the policy has neither match conditions nor validations.
@@ -193,19 +181,15 @@ impl RequestAndNamespaceJson {
         let kind = object.kind();
         let version = object.version.name();
         let group = kind.group();
+        let namespace = admission.effective_namespace_if_namespaced();
         let mut request = format!(
-            r#"{{"kind":{{"group":"{group}","version":"{version}","kind":"{}"}},"resource":{{"group":"{group}","version":"{version}","resource":"{}"}},"subResource":"","operation":"{}","name":"#,
+            r#"{{"kind":{{"group":"{group}","version":"{version}","kind":"{}"}},"resource":{{"group":"{group}","version":"{version}","resource":"{}"}},"subResource":"","operation":"{}","name":{},"namespace":{},"userInfo":"#,
             kind.name(),
             kind.resource(),
             admission.operation.name(),
+            gofmt::json_string(object.metadata().name()),
+            gofmt::json_string(namespace.unwrap_or_default()),
         );
-        gofmt::push_json_string(&mut request, object.metadata().name());
-        request.push_str(",\"namespace\":");
-        gofmt::push_json_string(
-            &mut request,
-            admission.effective_namespace_if_namespaced().unwrap_or_default(),
-        );
-        request.push_str(",\"userInfo\":");
         let user =
             if admission.user.is_null_or_absent() { "{}".to_owned() } else { admission.user.to_json() };
         // Whoever sends a request decides how long it is: no more than it takes.
@@ -213,18 +197,11 @@ impl RequestAndNamespaceJson {
         request.push_str(&user);
         drop(user);
         request.push('}');
-        let namespace = admission.effective_namespace_if_namespaced().map(|name| {
-            let mut text = String::from(r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"#);
-            gofmt::push_json_string(&mut text, name);
-            text.push_str(",\"labels\":");
-            match context.labels {
-                LabelsIfKnown::Known(labels) if !labels.is_null_or_absent() => {
-                    text.push_str(&labels.to_json())
-                }
-                _ => text.push_str("{}"),
-            }
-            text.push_str("}}");
-            text
+        let namespace = namespace.map(|name| {
+            let (name, labels) = (gofmt::json_string(name), labels_json(context.labels));
+            format!(
+                r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":{name},"labels":{labels}}}}}"#
+            )
         });
         RequestAndNamespaceJson { request, namespace }
     }
@@ -236,6 +213,14 @@ impl RequestAndNamespaceJson {
         // Both texts are written above: an expression must not see null instead.
         debug_assert!(request.is_some() && namespace.is_some() == self.namespace.is_some());
         (request, namespace)
+    }
+}
+
+/// Returns the labels of a namespace as JSON; no labels if they are not known.
+pub(super) fn labels_json(labels: LabelsIfKnown<'_>) -> String {
+    match labels {
+        LabelsIfKnown::Known(labels) if !labels.is_null_or_absent() => labels.to_json(),
+        _ => "{}".to_owned(),
     }
 }
 
@@ -279,12 +264,8 @@ fn exact_comparison_text(value: Value<'_>) -> String {
 impl Policy {
     /// Reports keys in opaque values that Go decoders read as other keys, so that expressions would not see what a
     /// driver sees. Values that the stored object has as well are not reported. True if something was reported.
-    pub(super) fn report_ambiguous_keys(
-        &self,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
-        report: &mut ViolationReport<'_>,
-    ) -> bool {
+    pub(super) fn report_ambiguous_keys(&self, report: &mut ViolationReport<'_>) -> bool {
+        let (admission, context) = (report.admission, report.context);
         if self.expressions.is_empty() {
             return false;
         }
@@ -312,13 +293,11 @@ impl Policy {
     pub(super) fn match_conditions_hold(
         &self,
         variables: &Variables<'_>,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
         report: &mut ViolationReport<'_>,
     ) -> bool {
         let mut failures = Vec::new();
         for condition in &self.expressions.conditions {
-            if self.report_unavailable_namespace_labels(&condition.program, admission, context, report) {
+            if self.report_unavailable_namespace_labels(&condition.program, report) {
                 return false;
             }
             match condition.program.evaluate_bool(variables) {
@@ -330,24 +309,23 @@ impl Policy {
         if self.expressions.ignores_failures || failures.is_empty() {
             return true;
         }
-        for failure in failures {
-            let detail = format!("cannot evaluate {}: {failure}", self.describe());
-            report.report(self, POLICY_VALIDATION, &Path::ROOT).internal_error(detail);
+        for failure in &failures {
+            self.report_unevaluable(failure, report);
         }
         false
     }
 
+    /// Reports that an expression cannot be evaluated: which one, and why.
+    fn report_unevaluable(&self, failure: &str, report: &mut ViolationReport<'_>) {
+        let detail = format!("cannot evaluate {}: {failure}", self.describe());
+        report.report(self, POLICY_VALIDATION, &Path::ROOT).internal_error(detail);
+    }
+
     /// Evaluates the validations, and reports a violation for each that is false, or that cannot be evaluated unless the
     /// policy has `failurePolicy: Ignore`. Stops at an expression that needs namespace labels which are not known.
-    pub(super) fn check_validations(
-        &self,
-        variables: &Variables<'_>,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
+    pub(super) fn check_validations(&self, variables: &Variables<'_>, report: &mut ViolationReport<'_>) {
         for (index, validation) in self.expressions.validations.iter().enumerate() {
-            if self.report_unavailable_namespace_labels(&validation.program, admission, context, report) {
+            if self.report_unavailable_namespace_labels(&validation.program, report) {
                 return;
             }
             match validation.program.evaluate_bool(variables) {
@@ -355,20 +333,15 @@ impl Policy {
                 Ok(false) => {
                     let computed = validation.message_program.as_ref();
                     let computed = computed.and_then(|program| program.evaluate_string(variables).ok());
-                    let message = computed
-                        .as_deref()
-                        .and_then(usable_message)
-                        .map(str::to_owned)
-                        .or_else(|| validation.message.as_deref().map(str::to_owned))
-                        .unwrap_or_else(|| format!("failed expression: {}", validation.text));
-                    report.report_forbidden(self, POLICY_VALIDATION, &Path::ROOT, &message);
+                    let fixed = validation.message.as_deref();
+                    let message = match computed.as_deref().and_then(usable_message).or(fixed) {
+                        Some(message) => message,
+                        None => &format!("failed expression: {}", validation.text),
+                    };
+                    report.report_forbidden(self, POLICY_VALIDATION, &Path::ROOT, message);
                 }
                 Err(_) if self.expressions.ignores_failures => {}
-                Err(reason) => {
-                    let detail =
-                        format!("cannot evaluate {}: validations[{index}]: {reason}", self.describe());
-                    report.report(self, POLICY_VALIDATION, &Path::ROOT).internal_error(detail);
-                }
+                Err(reason) => self.report_unevaluable(&format!("validations[{index}]: {reason}"), report),
             }
         }
     }
@@ -377,14 +350,12 @@ impl Policy {
     fn report_unavailable_namespace_labels(
         &self,
         program: &Program,
-        admission: &DecodedAttributes<'_>,
-        context: &Context<'_>,
         report: &mut ViolationReport<'_>,
     ) -> bool {
-        let namespace = admission.effective_namespace_if_namespaced();
+        let namespace = report.admission.effective_namespace_if_namespaced();
         let is_unknown = program.needs_namespace
             && namespace.is_some()
-            && matches!(context.labels, LabelsIfKnown::Unknown);
+            && matches!(report.context.labels, LabelsIfKnown::Unknown);
         if let Some(namespace) = namespace.filter(|_| is_unknown) {
             let detail = format!(
                 "{} uses namespaceObject, but namespace {namespace:?} is not available",

@@ -2,12 +2,12 @@
 //!
 //! The caller decides which times are soon enough for a warning.
 
+use super::PolicySet;
 use super::entries::CommonEntryFields;
 use super::kind::{PolicyKind, PolicySpec};
 use super::resource::PolicyResourceState;
 use super::taint::TaintPolicy;
 use super::toleration::TolerationPolicy;
-use super::{Policy, PolicySet};
 use crate::rules::FindingLevel;
 use tollgate_formats::gotime::Timestamp;
 
@@ -62,20 +62,28 @@ impl PolicyResourceState {
     pub fn expired_entries(&self, now: Timestamp) -> Vec<(&str, Timestamp)> {
         let spec = self.policy.as_ref().map(|policy| &policy.spec);
         let terms = spec.into_iter().flat_map(entry_fields_and_keys).map(|(terms, _)| terms);
-        terms
-            .filter_map(|terms| {
-                let time = terms.expires.filter(|time| *time <= now)?;
-                Some((&*terms.location, time))
-            })
-            .collect()
+        terms.filter_map(|terms| Some((&*terms.location, terms.expired_at(Some(now))?))).collect()
     }
 }
 
 impl PolicySet {
     /// Returns the allow entries of TolerationPolicies that expire or have expired, the first to expire first.
     pub fn toleration_allow_entries_by_expiry(&self) -> Vec<ExpiringTolerationAllowEntry<'_>> {
-        let mut entries: Vec<ExpiringTolerationAllowEntry<'_>> =
-            self.policies.iter().flat_map(|policy| toleration_allow_entries_with_expiry(policy)).collect();
+        let mut entries = Vec::new();
+        for policy in &self.policies {
+            let grants =
+                policy.spec.toleration().into_iter().flat_map(TolerationPolicy::allow_and_default_entries);
+            entries.extend(grants.filter_map(|grant| {
+                Some(ExpiringTolerationAllowEntry {
+                    policy: &policy.name,
+                    source: &policy.source,
+                    entry: &grant.terms.location,
+                    tolerations: grant.describe(),
+                    reason: grant.terms.reason.as_deref(),
+                    expires: grant.terms.expires?,
+                })
+            }));
+        }
         entries.sort_by_key(|entry| entry.expires);
         entries
     }
@@ -99,21 +107,4 @@ pub(super) fn entry_fields_and_keys(spec: &PolicySpec) -> Vec<(&CommonEntryField
         .map(|entry| (&entry.terms, entry.entry.keys.to_string()))
         .chain(taints.map(|entry| (&entry.terms, entry.key.to_string())))
         .collect()
-}
-
-/// Returns the allow entries of a TolerationPolicy that expire; none for other kinds.
-fn toleration_allow_entries_with_expiry(
-    policy: &Policy,
-) -> impl Iterator<Item = ExpiringTolerationAllowEntry<'_>> {
-    let spec = policy.spec.toleration();
-    spec.into_iter().flat_map(TolerationPolicy::allow_and_default_entries).filter_map(|grant| {
-        Some(ExpiringTolerationAllowEntry {
-            policy: &policy.name,
-            source: &policy.source,
-            entry: &grant.terms.location,
-            tolerations: grant.describe(),
-            reason: grant.terms.reason.as_deref(),
-            expires: grant.terms.expires?,
-        })
-    })
 }

@@ -15,6 +15,7 @@ mod fields;
 mod names;
 mod schemas;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use aspects::verdict_word;
@@ -27,7 +28,6 @@ pub(super) use schemas::CanonicalSchemas;
 use super::deadlines::entry_fields_and_keys;
 use super::{MatchedPolicy, Policy, PolicySet};
 use crate::engine::LoadedNamespaces;
-use crate::rules::FindingLevel;
 use tollgate_document::doc;
 use tollgate_formats::gotime::{self, Timestamp};
 
@@ -136,22 +136,11 @@ pub struct PolicyDiff {
     pub incomplete: Vec<String>,
 }
 
-/// Returns kind and name of a policy, such as `TolerationPolicy research`, by which the policies of two sets are
-/// compared.
-fn policy_title(policy: &Policy) -> String {
-    format!("{} {}", policy.spec.kind().name(), policy.name)
-}
-
 /// Returns the meaning of a policy as a text: its kind, its spec as JSON and its schema files. Policies with equal
 /// texts mean the same.
 fn comparison_text(policy: &Policy) -> String {
     let spec = doc::parse(&policy.json).map(|parsed| parsed.root().get("spec").to_json());
     format!("{} {} {:?}", policy.spec.kind().name(), spec.unwrap_or_default(), policy.schema_files)
-}
-
-/// Returns the level at which a policy reports at a time: `Warn` before its `enforceFrom`, then its action.
-pub(super) fn level_at(policy: &Policy, now: Timestamp) -> FindingLevel {
-    if policy.future_deny_time(Some(now)).is_some() { FindingLevel::Warn } else { policy.action }
 }
 
 /// Returns the times at which the meaning of a policy changes by itself: `enforceFrom`, and when its entries expire.
@@ -166,7 +155,7 @@ impl PolicySet {
     pub fn diff(&self, new: &PolicySet, namespaces: Option<&LoadedNamespaces>, now: Timestamp) -> PolicyDiff {
         let mut comparison = PolicySetComparison::new(self, new, now);
         for policy in self.policies.iter().chain(&new.policies).filter(|policy| policy.broken.is_some()) {
-            comparison.incomplete.insert(format!("{} cannot be evaluated", policy_title(policy)));
+            comparison.incomplete.insert(format!("{} cannot be evaluated", policy.title()));
         }
         let contexts = SampleRequests::from_policies(&self.policies, &new.policies, namespaces);
         comparison.incomplete.extend(contexts.incomplete.iter().cloned());
@@ -221,7 +210,7 @@ struct SampleContextKey {
 impl<'s> PolicySetComparison<'s> {
     fn new(old: &'s PolicySet, new: &'s PolicySet, now: Timestamp) -> PolicySetComparison<'s> {
         let by_title = |set: &'s PolicySet| -> BTreeMap<String, String> {
-            set.policies.iter().map(|policy| (policy_title(policy), comparison_text(policy))).collect()
+            set.policies.iter().map(|policy| (policy.title(), comparison_text(policy))).collect()
         };
         let (before, after) = (by_title(old), by_title(new));
         let all = before.keys().chain(after.keys()).cloned();
@@ -339,7 +328,13 @@ impl<'s> PolicySetComparison<'s> {
             };
             list.extend(policy.map(|policy| MatchedPolicy { policy, binds: *binds }));
         }
-        let circumstances = SampleContext::new(group.kind, group.operation, user.root(), *now);
+        let circumstances = SampleContext {
+            kind: group.kind,
+            operation: group.operation,
+            user: user.root(),
+            now: *now,
+            incomplete: Cell::new(false),
+        };
         let results = compare_aspects(&before, &after, &circumstances, &self.changed);
         if circumstances.incomplete.get() {
             self.incomplete.insert("the patterns of drivers or keys have too many combinations".to_owned());
@@ -350,17 +345,22 @@ impl<'s> PolicySetComparison<'s> {
     /// Adds differences in `failurePolicy`, which no sample request shows.
     fn compare_failure_policies(&mut self) {
         for old in &self.old.policies {
-            let same = self.new.policies.iter().find(|new| policy_title(new) == policy_title(old));
-            let Some(new) = same else { continue };
+            let title = old.title();
+            let Some(new) = self.new.policies.iter().find(|new| new.title() == title) else { continue };
             let (before, after) = (old.expressions.ignores_failures, new.expressions.ignores_failures);
             let is_known = self.found.iter().any(|(found, at)| {
-                found.effect != ChangeEffect::None
-                    && at.policies.contains(&policy_title(old))
-                    && found.is_about_failures
+                found.effect != ChangeEffect::None && at.policies.contains(&title) && found.is_about_failures
             });
             if before != after && !is_known {
-                let found = FoundDifference::from_failure_policies(before, after);
-                self.found.entry(found).or_default().policies.insert(policy_title(old));
+                let result = |ignores: bool| if ignores { "allowed" } else { "refused" };
+                let found = FoundDifference {
+                    effect: if after { ChangeEffect::Wider } else { ChangeEffect::Stricter },
+                    what: "requests to which the policy applies, if it cannot be evaluated".to_owned(),
+                    before: result(before),
+                    after: result(after),
+                    is_about_failures: false,
+                };
+                self.found.entry(found).or_default().policies.insert(title);
             }
         }
     }
@@ -403,10 +403,9 @@ impl<'s> PolicySetComparison<'s> {
     /// Returns the policies that are added, removed or changed. The effect of a change is unknown at first if it is in
     /// a field that no sample request covers.
     fn policy_changes(&self) -> Vec<PolicyChange> {
-        let find = |set: &'s PolicySet, wanted: &str| {
-            set.policies.iter().find(|policy| policy_title(policy) == wanted)
-        };
-        let all = self.old.policies.iter().chain(&self.new.policies).map(|policy| policy_title(policy));
+        let find =
+            |set: &'s PolicySet, wanted: &str| set.policies.iter().find(|policy| policy.title() == wanted);
+        let all = self.old.policies.iter().chain(&self.new.policies).map(|policy| policy.title());
         let mut changes = Vec::new();
         for name in all.collect::<BTreeSet<String>>() {
             let (before, after) = (find(self.old, &name), find(self.new, &name));

@@ -56,9 +56,10 @@ impl CommonEntryFields {
             && self.values.as_ref().is_none_or(|values| values.iter().any(|known| &**known == value))
     }
 
-    /// Returns the reason for messages, as ` (reason)`; empty if there is none.
-    pub(super) fn reason_suffix(&self) -> String {
-        self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
+    /// Returns where the entry is, what it says and why, for messages: `allow[0] {key: a/b} (reason)`.
+    fn located(&self, description: &str) -> String {
+        let reason = self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        format!("{} {description}{reason}", self.location)
     }
 
     /// Returns the values and effects of the entry for messages, such as `, values: [a, b], effects: [NoSchedule]`. If
@@ -66,15 +67,12 @@ impl CommonEntryFields {
     pub(super) fn values_and_effects_text(&self) -> String {
         let mut out = String::new();
         if let Some(values) = &self.values {
-            out.push_str(", values: [");
             let quoted: Vec<String> = values.iter().map(|value| quote_unless_plain(value)).collect();
-            out.push_str(&quoted.join(", "));
-            out.push(']');
+            out = format!(", values: [{}]", quoted.join(", "));
         }
         if self.effects != EffectSet::ALL {
-            out.push_str(", effects: [");
-            out.push_str(&self.effects.names().collect::<Vec<_>>().join(", "));
-            out.push(']');
+            let names: Vec<&str> = self.effects.names().collect();
+            out = format!("{out}, effects: [{}]", names.join(", "));
         }
         out
     }
@@ -103,20 +101,19 @@ pub(super) struct TolerationEntry {
 impl TolerationEntry {
     /// Reads the entries of `list`, which is the field `name` of the policy: `allow` or `deny`.
     pub(super) fn read_all(list: Value<'_>, name: &'static str) -> Vec<TolerationEntry> {
-        let mut grants = Vec::new();
-        for (index, entry) in list.items().enumerate() {
+        let grant = |(index, entry): (usize, Value<'_>)| {
             // The type of the field has refused anything else.
-            let Some(keys) = KeyPattern::parse(entry.get("key").str()) else { continue };
+            let keys = KeyPattern::parse(entry.get("key").str())?;
             let terms = CommonEntryFields::read(entry, name, index);
-            let entry = PolicyEntry {
-                keys,
-                values: terms.values.clone(),
-                effects: terms.effects,
-                seconds: entry.get("maxTolerationSeconds").int(),
-            };
-            grants.push(TolerationEntry { entry, terms });
-        }
-        grants
+            Some(TolerationEntry::new(keys, entry.get("maxTolerationSeconds").int(), terms))
+        };
+        list.items().enumerate().filter_map(grant).collect()
+    }
+
+    /// Creates an entry for these keys, with the values and effects of `terms`.
+    pub(super) fn new(keys: KeyPattern, seconds: Option<i64>, terms: CommonEntryFields) -> TolerationEntry {
+        let (values, effects) = (terms.values.clone(), terms.effects);
+        TolerationEntry { entry: PolicyEntry { keys, values, effects, seconds }, terms }
     }
 
     /// Returns `{key: a/b, values: [c], maxTolerationSeconds: 600}`.
@@ -125,6 +122,11 @@ impl TolerationEntry {
         let (key, terms) =
             (quote_unless_plain(&self.entry.keys.to_string()), self.terms.values_and_effects_text());
         format!("{{key: {key}{terms}{}}}", seconds.unwrap_or_default())
+    }
+
+    /// Returns `allow[0] {key: a/b} (reason)`.
+    pub(super) fn describe_with_location(&self) -> String {
+        self.terms.located(&self.describe())
     }
 }
 
@@ -148,8 +150,13 @@ impl TaintEntry {
     }
 
     /// Returns `{key: "a/*", effects: [None]}`.
-    pub(super) fn describe(&self) -> String {
+    fn describe(&self) -> String {
         format!("{{key: {}{}}}", quote_unless_plain(&self.key), self.terms.values_and_effects_text())
+    }
+
+    /// Returns `allow[0] {key: "a/*"} (reason)`.
+    pub(super) fn describe_with_location(&self) -> String {
+        self.terms.located(&self.describe())
     }
 }
 

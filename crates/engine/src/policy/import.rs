@@ -49,12 +49,8 @@ fn to_resource(policy: &Policy) -> PolicyAsResource {
             .filter(|name| root.get("metadata").get(name).exists())
             .map(|name| format!("\"{name}\":{}", root.get("metadata").get(name).to_json()))
             .collect();
-        let spec = ResourceSpecWriter { schemas: &policy.schema_files };
-        let spec = spec.value_json(
-            root.get("spec"),
-            &FieldType::Object(kind.spec_schema()),
-            &Path::ROOT.field("spec"),
-        );
+        let spec_at = Path::ROOT.field("spec");
+        let spec = policy.resource_json(root.get("spec"), &FieldType::Object(kind.spec_schema()), &spec_at);
         let (version, kind) = (super::fields::API_VERSION, kind.name());
         let metadata = metadata.join(",");
         json = format!(
@@ -66,15 +62,10 @@ fn to_resource(policy: &Policy) -> PolicyAsResource {
     PolicyAsResource { kind, name: policy.name.clone(), source: policy.source.clone(), json, errors }
 }
 
-/// Writes the `spec` of a policy file as that of a custom resource: schema files become `schema`, and conditions
-/// without a name get one.
-struct ResourceSpecWriter<'p> {
-    /// The fields that reference schema files, with the contents of these files.
-    schemas: &'p [(String, String)],
-}
-
-impl ResourceSpecWriter<'_> {
-    fn value_json(&self, value: Value<'_>, ty: &FieldType, at: &Path<'_>) -> String {
+impl Policy {
+    /// Returns a part of the `spec` as a custom resource has it: schema files become `schema`, and conditions without a
+    /// name get one.
+    fn resource_json(&self, value: Value<'_>, ty: &FieldType, at: &Path<'_>) -> String {
         match (ty, value.kind()) {
             (FieldType::Object(ty), ValueKind::Object) => {
                 format!("{{{}}}", self.members_json_with_inlined_schemas(value, ty, at).join(","))
@@ -100,14 +91,11 @@ impl ResourceSpecWriter<'_> {
             let member_at = at.field(field.name);
             if field.name == SCHEMA_FILE {
                 let path = member_at.owned().print(PathAudience::User);
-                let text = self.schemas.iter().find(|(field, _)| *field == path).map(|(_, text)| text);
+                let text = self.schema_files.iter().find(|(field, _)| *field == path).map(|(_, text)| text);
                 members.extend(text.map(|text| format!("\"schema\":{text}")));
             } else {
-                members.push(format!(
-                    "\"{}\":{}",
-                    field.name,
-                    self.value_json(member, &field.ty, &member_at)
-                ));
+                let json = self.resource_json(member, &field.ty, &member_at);
+                members.push(format!("\"{}\":{json}", field.name));
             }
         }
         members

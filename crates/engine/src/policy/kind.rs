@@ -6,7 +6,6 @@
 use super::load::SchemaSource;
 use super::schema::{FieldType, ObjectSchema, PolicyFaults};
 use super::{MatchedPolicy, Policy, ViolationReport, fields, parameters, taint, taint_rule, toleration};
-use crate::admission::{Context, DecodedAttributes};
 use crate::rules::table::{POLICY_PARAMETERS, POLICY_TAINT, POLICY_TAINT_RULE, POLICY_TOLERATION};
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
@@ -105,7 +104,7 @@ impl PolicyKind {
         self,
         spec: Value<'_>,
         at: &Path<'_>,
-        schemas: &SchemaSource<'_>,
+        schemas: &mut SchemaSource<'_>,
         faults: &mut PolicyFaults,
     ) -> PolicySpec {
         match self {
@@ -139,20 +138,13 @@ pub(super) fn policies_of_kind_not_exempting_user<'s, T>(
 }
 
 /// Checks a request against the policies that match, kind by kind.
-pub(super) fn check_matched_policies(
-    policies: &[MatchedPolicy<'_>],
-    admission: &DecodedAttributes<'_>,
-    context: &Context<'_>,
-    report: &mut ViolationReport<'_>,
-) {
+pub(super) fn check_matched_policies(policies: &[MatchedPolicy<'_>], report: &mut ViolationReport<'_>) {
     for kind in PolicyKind::ALL {
         match kind {
-            PolicyKind::Toleration => {
-                toleration::check_tolerations(policies, admission, context.profile, report)
-            }
-            PolicyKind::Taint => taint::check_taints(policies, admission, report),
-            PolicyKind::TaintRule => taint_rule::check_taint_rule(policies, admission, context, report),
-            PolicyKind::Parameter => parameters::check_parameters(policies, admission, context, report),
+            PolicyKind::Toleration => toleration::check_tolerations(policies, report),
+            PolicyKind::Taint => taint::check_taints(policies, report),
+            PolicyKind::TaintRule => taint_rule::check_taint_rule(policies, report),
+            PolicyKind::Parameter => parameters::check_parameters(policies, report),
         }
     }
 }

@@ -3,7 +3,6 @@
 //! The caller reads the files, so that the same code loads from a directory, from a ConfigMap volume and from a test.
 //! All errors of all files are reported, with file, line and column.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -15,13 +14,14 @@ use super::index::NamespaceIndex;
 use super::json_schema::Schema;
 use super::kind::PolicyKind;
 use super::matching::{Exemptions, PolicyScope};
+use super::resource::{FieldError, field_error};
 use super::schema::{FieldType, ObjectSchema, PolicyFault, PolicyFaults};
 use super::{Policy, PolicySet};
 use crate::rules::FindingLevel;
 use tollgate_api::conform::suggest;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::{Path, PathAudience};
-use tollgate_document::source::list::{self, DocumentObject};
+use tollgate_document::source::list;
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_formats::gotime;
 
@@ -34,28 +34,6 @@ pub struct PolicyFile {
     pub text: String,
 }
 
-/// An error in a policy file. Lines and columns are counted from 1, columns in characters.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct PolicyError {
-    /// File name.
-    pub file: String,
-    /// Line, counted from 1.
-    pub line: usize,
-    /// Column, counted from 1 in characters.
-    pub column: usize,
-    /// Error message.
-    pub message: String,
-}
-
-impl std::fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let file = tollgate_formats::sanitize::sanitize_as_line(&self.file);
-        write!(f, "{file}:{}:{}: {}", self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for PolicyError {}
-
 /// A function that reads a schema file, given the path that a policy names. Returns its contents or an error message.
 pub type ReadSchemaFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
 
@@ -63,16 +41,20 @@ impl PolicySet {
     /// Compiles the policies in `files`. `read_schema` is called for schema files that are not among them.
     ///
     /// Tests of policies (`*.test.yaml`) and files that a `schemaFile` names are skipped.
-    pub fn load(
-        files: &[PolicyFile],
-        read_schema: ReadSchemaFile<'_>,
-    ) -> Result<PolicySet, Vec<PolicyError>> {
+    pub fn load(files: &[PolicyFile], read_schema: ReadSchemaFile<'_>) -> Result<PolicySet, Vec<InputError>> {
         let mut loader = PolicyLoader::default();
-        let seen = SchemaFileRecord::default();
+        let mut schemas = SchemaSource::new(files, read_schema);
         for file in files.iter().filter(|file| !is_test_file(&file.name)) {
-            loader.load_file(file, &SchemaSource { file: &file.name, files, read_schema, seen: &seen });
+            schemas.file = &file.name;
+            let lines = LineIndex::from_text(&file.text);
+            for document in documents(&file.text) {
+                match document {
+                    Ok(document) => loader.load_document(file, &document, &lines, &mut schemas),
+                    Err(fault) => loader.errors.push(fault.input_error(&file.name, &lines)),
+                }
+            }
         }
-        let named = seen.named.into_inner();
+        let SchemaSource { named, mut digest, .. } = schemas;
         let PolicyLoader { policies, mut errors, mut warnings, non_policies } = loader;
         warnings.sort();
         errors
@@ -81,7 +63,6 @@ impl PolicySet {
             errors.sort();
             return Err(errors);
         }
-        let mut digest = seen.digest.into_inner();
         for file in files.iter().filter(|file| !is_test_file(&file.name)) {
             digest.update((file.text.len() as u64).to_be_bytes());
             digest.update(file.text.as_bytes());
@@ -98,14 +79,13 @@ impl PolicySet {
 pub fn policy_errors_with_document_index(
     file: &PolicyFile,
     read_schema: ReadSchemaFile<'_>,
-) -> Vec<(usize, PolicyError)> {
+) -> Vec<(usize, InputError)> {
     let mut loader = PolicyLoader::default();
-    let seen = SchemaFileRecord::default();
-    let schemas = SchemaSource { file: &file.name, files: &[], read_schema, seen: &seen };
+    let mut schemas = SchemaSource { file: &file.name, ..SchemaSource::new(&[], read_schema) };
     let lines = LineIndex::from_text(&file.text);
     let mut errors = Vec::new();
     for document in documents(&file.text).flatten() {
-        loader.load_document(file, &document, &lines, &schemas);
+        loader.load_document(file, &document, &lines, &mut schemas);
         errors.extend(loader.errors.drain(..).map(|error| (document.index, error)));
     }
     errors.sort();
@@ -130,28 +110,13 @@ pub fn is_test_of_another_tool(root: Value<'_>) -> bool {
 #[derive(Default)]
 struct PolicyLoader {
     policies: Vec<Policy>,
-    errors: Vec<PolicyError>,
-    warnings: Vec<PolicyError>,
+    errors: Vec<InputError>,
+    warnings: Vec<InputError>,
     /// Errors for documents that are not policies; dropped if a policy names the file as a schema.
-    non_policies: Vec<PolicyError>,
+    non_policies: Vec<InputError>,
 }
 
 impl PolicyLoader {
-    /// Compiles the policies of a file.
-    fn load_file(&mut self, file: &PolicyFile, schemas: &SchemaSource<'_>) {
-        let lines = LineIndex::from_text(&file.text);
-        for document in documents(&file.text) {
-            match document {
-                Ok(document) => self.load_document(file, &document, &lines, schemas),
-                Err(fault) => {
-                    let (line, column) = lines.line_and_column(fault.at);
-                    let message = fault.message;
-                    self.errors.push(PolicyError { file: file.name.clone(), line, column, message });
-                }
-            }
-        }
-    }
-
     /// Compiles the policies of one document of a file: the document itself, or the items of a list, as kubectl prints
     /// several objects.
     fn load_document(
@@ -159,75 +124,62 @@ impl PolicyLoader {
         file: &PolicyFile,
         document: &Document<'_>,
         lines: &LineIndex<'_>,
-        schemas: &SchemaSource<'_>,
+        schemas: &mut SchemaSource<'_>,
     ) {
         for object in list::objects(document.doc.root()) {
-            self.load_object(file, document, &object, lines, schemas);
-        }
-    }
-
-    /// Compiles one object of a document, and adds its policy or its errors.
-    fn load_object(
-        &mut self,
-        file: &PolicyFile,
-        document: &Document<'_>,
-        object: &DocumentObject<'_>,
-        lines: &LineIndex<'_>,
-        schemas: &SchemaSource<'_>,
-    ) {
-        let root = object.typed_value();
-        let error = |fault: &PolicyFault| {
-            let at = object.path_in_document(fault.at.clone());
-            let location = document.locate(lines, &at, fault.on_key);
-            let (line, column) = match &fault.in_text {
-                Some((expression, offset)) => {
-                    expression_position(&file.text, lines, location.bytes, expression, *offset)
+            let root = object.typed_value();
+            let error = |fault: &PolicyFault| {
+                let at = object.path_in_document(fault.at.clone());
+                let location = document.locate(lines, &at, fault.on_key);
+                let position = match &fault.in_text {
+                    Some((expression, offset)) => {
+                        expression_position(&file.text, lines, location.bytes, expression, *offset)
+                    }
+                    None => (location.line, location.column),
+                };
+                let error =
+                    FieldError { field: at.print(PathAudience::User), message: fault.message.clone() };
+                InputError::at_position(&file.name, lines, position, error.to_string())
+            };
+            let mut faults = PolicyFaults::default();
+            let kind = match parse_policy_kind(root) {
+                Ok(kind) => kind,
+                Err((field, message)) => {
+                    faults.report(&Path::ROOT.field(field), message);
+                    let is_ours = root.get("apiVersion").str().starts_with("tollgate.dev/");
+                    let list = if is_ours { &mut self.errors } else { &mut self.non_policies };
+                    list.extend(faults.0.iter().map(error));
+                    continue;
                 }
-                None => (location.line, location.column),
             };
-            let field = at.print(PathAudience::User);
-            let message =
-                if field.is_empty() { fault.message.clone() } else { format!("{field}: {}", fault.message) };
-            PolicyError { file: file.name.clone(), line, column, message }
-        };
-        let mut faults = PolicyFaults::default();
-        let kind = match parse_policy_kind(root) {
-            Ok(kind) => kind,
-            Err((field, message)) => {
-                faults.report(&Path::ROOT.field(field), message);
-                let is_ours = root.get("apiVersion").str().starts_with("tollgate.dev/");
-                let list = if is_ours { &mut self.errors } else { &mut self.non_policies };
-                list.extend(faults.0.iter().map(error));
-                return;
-            }
-        };
-        faults.check_value(root, &FieldType::Object(kind.document_schema()), &Path::ROOT);
-        if faults.0.is_empty() {
-            let name = root.get("metadata").get("name").str();
-            let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
-            if let Some(other) = self.policies.iter().find(is_same) {
-                let message = format!("{} {name} is already defined at {}", kind.name(), other.source);
-                faults.report(&Path::ROOT.field("metadata").field("name"), message);
-            }
-            let line = if object.indexes.is_empty() {
-                document.first_line_number(lines)
+            faults.check_value(root, &FieldType::Object(kind.document_schema()), &Path::ROOT);
+            if faults.0.is_empty() {
+                let name = root.get("metadata").get("name").str();
+                let is_same = |policy: &&Policy| policy.spec.kind() == kind && &*policy.name == name;
+                if let Some(other) = self.policies.iter().find(is_same) {
+                    let message = format!("{} {name} is already defined at {}", kind.name(), other.source);
+                    faults.report(&Path::ROOT.field("metadata").field("name"), message);
+                }
+                let line = if object.indexes.is_empty() {
+                    document.first_line_number(lines)
+                } else {
+                    document.locate(lines, &object.path_in_document(Path::ROOT.owned()), false).line
+                };
+                let source = format!("{}:{line}", file.name).into();
+                let policy = read_policy(kind, root, source, schemas, &mut faults);
+                self.policies.push(policy);
             } else {
-                document.locate(lines, &object.path_in_document(Path::ROOT.owned()), false).line
-            };
-            let source = format!("{}:{line}", file.name).into();
-            let policy = read_policy(kind, root, source, schemas, &mut faults);
-            self.policies.push(policy);
-        } else {
-            PolicyExpressions::read(
-                root.get("spec"),
-                &Path::ROOT.field("spec"),
-                kind.applicable_kinds(),
-                &mut faults,
-            );
+                PolicyExpressions::read(
+                    root.get("spec"),
+                    &Path::ROOT.field("spec"),
+                    kind.applicable_kinds(),
+                    &mut faults,
+                );
+            }
+            let (warnings, errors): (Vec<_>, Vec<_>) = faults.0.iter().partition(|fault| fault.is_warning);
+            self.errors.extend(errors.into_iter().map(error));
+            self.warnings.extend(warnings.into_iter().map(error));
         }
-        let (warnings, errors): (Vec<_>, Vec<_>) = faults.0.iter().partition(|fault| fault.is_warning);
-        self.errors.extend(errors.into_iter().map(error));
-        self.warnings.extend(warnings.into_iter().map(error));
     }
 }
 
@@ -243,10 +195,7 @@ pub fn document_errors(
     faults.check_value(document.doc.root(), &FieldType::Object(ty), &Path::ROOT);
     let error = |fault: PolicyFault| {
         let location = document.locate(lines, &fault.at, fault.on_key);
-        let path = fault.at.print(PathAudience::User);
-        let message = if path.is_empty() { fault.message } else { format!("{path}: {}", fault.message) };
-        let (line, column, at) = (location.line, location.column, location.bytes.start);
-        InputError { file: file.to_owned(), line, column, at, message }
+        InputError::at(file, lines, location.bytes.start, field_error(&fault).to_string())
     };
     faults.0.into_iter().map(error).collect()
 }
@@ -271,7 +220,7 @@ pub(super) fn read_policy(
     kind: PolicyKind,
     root: Value<'_>,
     source: Box<str>,
-    schemas: &SchemaSource<'_>,
+    schemas: &mut SchemaSource<'_>,
     faults: &mut PolicyFaults,
 ) -> Policy {
     let spec = root.get("spec");
@@ -293,13 +242,13 @@ pub(super) fn read_policy(
         // The schema has refused everything that is not a time.
         enforce_from: gotime::parse_rfc3339(spec.get("enforceFrom").str()).ok(),
         fails_closed,
-        contact: text_if_exists(spec.get("contact")),
-        docs: text_if_exists(spec.get("docs")),
+        contact: text_if_not_empty(spec.get("contact")),
+        docs: text_if_not_empty(spec.get("docs")),
         expressions: PolicyExpressions::read(spec, &at, &scope.kinds, faults),
         scope,
         spec: kind.read_spec(spec, &at, schemas, faults),
         json: root.to_json().into(),
-        schema_files: schemas.seen.current.take(),
+        schema_files: std::mem::take(&mut schemas.current),
     }
 }
 
@@ -312,9 +261,9 @@ pub(super) fn action_level(spec: Value<'_>) -> FindingLevel {
     }
 }
 
-/// Returns the text of a value; `None` if it does not exist.
-pub(super) fn text_if_exists(value: Value<'_>) -> Option<Box<str>> {
-    value.exists().then(|| value.str().into())
+/// Returns the text of a value; `None` if it is empty or does not exist.
+pub(super) fn text_if_not_empty(value: Value<'_>) -> Option<Box<str>> {
+    Some(value.str()).filter(|text| !text.is_empty()).map(Into::into)
 }
 
 /// Reports `namespaceSelector` expressions whose values are invalid for their operator.
@@ -369,70 +318,61 @@ pub(super) struct SchemaSource<'l> {
     file: &'l str,
     files: &'l [PolicyFile],
     read_schema: ReadSchemaFile<'l>,
-    seen: &'l SchemaFileRecord,
-}
-
-/// What is remembered of schema files while policies are compiled.
-#[derive(Default)]
-pub(super) struct SchemaFileRecord {
     /// Files that policies reference.
-    named: RefCell<BTreeSet<String>>,
+    named: BTreeSet<String>,
     /// Hash of the schema files that are not among the policy files.
-    digest: RefCell<Sha256>,
+    digest: Sha256,
     /// Schema files of the current policy: the field that names the file, and its contents.
-    current: RefCell<Vec<(String, String)>>,
+    current: Vec<(String, String)>,
 }
 
 impl<'l> SchemaSource<'l> {
+    fn new(files: &'l [PolicyFile], read_schema: ReadSchemaFile<'l>) -> SchemaSource<'l> {
+        let (named, digest, current) = (BTreeSet::new(), Sha256::new(), Vec::new());
+        SchemaSource { file: "", files, read_schema, named, digest, current }
+    }
+
     /// Creates the schema source for a policy that is not in a file, where `schemaFile` is an error.
-    pub(super) fn without_files(seen: &'l SchemaFileRecord) -> SchemaSource<'l> {
-        let read_schema = &|_: &str| Err("a policy that is in no file cannot name files".to_owned());
-        SchemaSource { file: "", files: &[], read_schema, seen }
+    pub(super) fn without_files() -> SchemaSource<'l> {
+        SchemaSource::new(&[], &|_| Err("a policy that is in no file cannot name files".to_owned()))
     }
 
     /// Compiles the schema of an item with `schema` or `schemaFile`; `None` if it has neither or the schema cannot be
     /// used, which is reported.
     pub(super) fn compile_schema_of(
-        &self,
+        &mut self,
         item: Value<'_>,
         at: &Path<'_>,
         faults: &mut PolicyFaults,
     ) -> Option<Schema> {
         let (inline, file) = (item.get("schema"), item.get("schemaFile"));
-        match (inline.exists(), file.exists()) {
-            (true, true) => {
-                faults.report(&at.field("schemaFile"), "set either `schema` or `schemaFile`, not both");
-                None
-            }
-            (true, false) => compile_schema(&inline.to_json(), &at.field("schema"), faults),
+        let (inline_at, file_at) = (at.field("schema"), at.field("schemaFile"));
+        let (json, at) = match (inline.exists(), file.exists()) {
+            (false, false) => return None,
+            (true, false) => (Ok(inline.to_json()), inline_at),
+            (true, true) => (Err("set either `schema` or `schemaFile`, not both".to_owned()), file_at),
             (false, true) => {
-                let file_at = at.field("schemaFile");
                 let path = resolve_relative_path(self.file, file.str());
-                match self.read_schema_as_json(&path) {
-                    Ok(text) => {
-                        let schema = compile_schema(&text, &file_at, faults);
-                        let field = file_at.owned().print(PathAudience::User);
-                        self.seen.current.borrow_mut().push((field, text));
-                        schema
-                    }
-                    Err(reason) => {
-                        faults.report(&file_at, format!("{path}: {reason}"));
-                        None
-                    }
-                }
+                let json = self.read_schema_as_json(&path).map_err(|reason| format!("{path}: {reason}"));
+                let field = file_at.owned().print(PathAudience::User);
+                self.current.extend(json.iter().map(|json| (field.clone(), json.clone())));
+                (json, file_at)
             }
-            (false, false) => None,
-        }
+        };
+        let compile = |json: String| {
+            Schema::compile(&json).map_err(|reason| format!("cannot be used as a JSON Schema: {reason}"))
+        };
+        json.and_then(compile).map_err(|message| faults.report(&at, message)).ok()
     }
 
     /// Returns the text of a schema file as JSON, or why it cannot be read; the file may be JSON or YAML.
-    fn read_schema_as_json(&self, path: &str) -> Result<String, String> {
+    fn read_schema_as_json(&mut self, path: &str) -> Result<String, String> {
         let normal = normalized_path(path);
         let given = self.files.iter().find(|file| file.name == path || normalized_path(&file.name) == normal);
-        self.seen.named.borrow_mut().insert(normal);
+        self.named.insert(normal);
         let text = given.map_or_else(|| (self.read_schema)(path), |file| Ok(file.text.clone()))?;
         if given.is_none() {
-            self.seen.digest.borrow_mut().update(text.as_bytes());
+            self.digest.update(text.as_bytes());
         }
         // JSON or YAML; the schema is the first document.
         match documents(&text).next() {
@@ -448,12 +388,6 @@ impl<'l> SchemaSource<'l> {
             None => Err("is empty".to_owned()),
         }
     }
-}
-
-/// Compiles a JSON Schema. Reports the error and returns `None` if the schema is invalid.
-fn compile_schema(json: &str, at: &Path<'_>, faults: &mut PolicyFaults) -> Option<Schema> {
-    let report = |reason| faults.report(at, format!("cannot be used as a JSON Schema: {reason}"));
-    Schema::compile(json).map_err(report).ok()
 }
 
 /// Resolves a path relative to the folder of `file`; an absolute path is returned unchanged.

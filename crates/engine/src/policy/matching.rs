@@ -94,10 +94,15 @@ impl PolicyScope {
         namespace: Option<&str>,
         labels: LabelsIfKnown<'_>,
     ) -> ScopeMatch {
-        if !self.matches_ignoring_labels(operation, namespace) {
+        if self.operations.as_ref().is_some_and(|operations| !operations.contains(&operation)) {
             return ScopeMatch::No;
         }
         let Some(namespace) = namespace else { return ScopeMatch::Yes };
+        if self.namespaces.as_ref().is_some_and(|globs| !globs.match_any(namespace))
+            || self.excluded.match_any(namespace)
+        {
+            return ScopeMatch::No;
+        }
         let mut answer = ScopeMatch::Yes;
         for requirement in &self.selector {
             let value = match labels {
@@ -115,16 +120,6 @@ impl PolicyScope {
             }
         }
         answer
-    }
-
-    /// True if the operation and the name of the namespace match. `namespaceSelector` is ignored.
-    pub(super) fn matches_ignoring_labels(&self, operation: Operation, namespace: Option<&str>) -> bool {
-        let is_named = |namespace: &str| {
-            self.namespaces.as_ref().is_none_or(|globs| globs.match_any(namespace))
-                && !self.excluded.match_any(namespace)
-        };
-        self.operations.as_ref().is_none_or(|operations| operations.contains(&operation))
-            && namespace.is_none_or(is_named)
     }
 
     /// True if the policy applies to this driver. An empty or invalid driver name matches every policy.

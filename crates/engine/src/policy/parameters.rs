@@ -11,7 +11,6 @@ use super::kind::{PolicySpec, policies_of_kind_not_exempting_user};
 use super::load::SchemaSource;
 use super::schema::PolicyFaults;
 use super::{MatchedPolicy, Policy, ViolationReport};
-use crate::admission::{Context, DecodedAttributes};
 use crate::rules::FindingLevel;
 use crate::rules::table::POLICY_PARAMETERS;
 use crate::site::{self, DriverParameters};
@@ -42,7 +41,7 @@ impl ParameterPolicy {
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
-        source: &SchemaSource<'_>,
+        source: &mut SchemaSource<'_>,
         faults: &mut PolicyFaults,
     ) -> ParameterPolicy {
         let list_at = at.field("schemas");
@@ -158,12 +157,8 @@ fn type_name(api_version: &str, kind: &str) -> String {
 }
 
 /// Checks the parameters of an object against the ParameterPolicies that match.
-pub(super) fn check_parameters(
-    policies: &[MatchedPolicy<'_>],
-    admission: &DecodedAttributes<'_>,
-    context: &Context<'_>,
-    report: &mut ViolationReport<'_>,
-) {
+pub(super) fn check_parameters(policies: &[MatchedPolicy<'_>], report: &mut ViolationReport<'_>) {
+    let (admission, context) = (report.admission, report.context);
     let ours = policies_of_kind_not_exempting_user(policies, PolicySpec::parameters);
     if ours.is_empty() {
         return;

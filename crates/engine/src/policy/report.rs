@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::json_schema::{JsonCheck, SchemaBudget, SchemaViolation};
 use super::{Policy, Violation};
+use crate::admission::{Context, DecodedAttributes};
 use crate::rules::ratchet::{BorrowedFinding, RatchetMode};
 use crate::rules::report::{FindingBuilder, FindingSink, LazyText, ReportedFinding};
 use crate::rules::{FindingLevel, RuleSet};
@@ -44,13 +45,14 @@ pub(super) struct ByEffect<T> {
     harmless: T,
 }
 
-impl<T: Copy> ByEffect<T> {
-    pub(super) fn both(value: T) -> ByEffect<T> {
+impl<T> ByEffect<T> {
+    pub(super) fn both(value: T) -> ByEffect<T>
+    where
+        T: Copy,
+    {
         ByEffect { denying: value, harmless: value }
     }
-}
 
-impl<T> ByEffect<T> {
     pub(super) fn of_mut(&mut self, level: FindingLevel) -> &mut T {
         if level == FindingLevel::Deny { &mut self.denying } else { &mut self.harmless }
     }
@@ -66,18 +68,22 @@ pub(super) struct ViolationReport<'r> {
     budget: FindingBudget,
     pub(super) ratchet: Option<RatchetMode<'r>>,
     rules: &'r RuleSet,
-    now: Option<Timestamp>,
+    /// The request that is checked.
+    pub(super) admission: &'r DecodedAttributes<'r>,
+    /// What is known besides the request.
+    pub(super) context: &'r Context<'r>,
     /// Step budgets that the JSON Schemas of all policies share.
     schema_budgets: ByEffect<SchemaBudget>,
 }
 
 impl<'r> ViolationReport<'r> {
-    /// Creates an empty report that keeps violations of the selected rules within a budget, at the level that the
-    /// policies have at that time.
+    /// Creates an empty report about a request that keeps violations of the selected rules within a budget, at the level
+    /// that the policies have at the time of the request.
     pub(super) fn with_budget(
         budget: FindingBudget,
         rules: &'r RuleSet,
-        now: Option<Timestamp>,
+        admission: &'r DecodedAttributes<'r>,
+        context: &'r Context<'r>,
     ) -> ViolationReport<'r> {
         ViolationReport {
             violations: Vec::new(),
@@ -86,14 +92,15 @@ impl<'r> ViolationReport<'r> {
             budget,
             ratchet: None,
             rules,
-            now,
+            admission,
+            context,
             schema_budgets: ByEffect::default(),
         }
     }
 
     /// The level of a policy's violations at the time of the request.
     pub(super) fn level_of(&self, policy: &Policy) -> FindingLevel {
-        level_and_denial_time(policy, self.now).0
+        policy.level_at(self.admission.now.time)
     }
 
     /// True if the next violation should name the closest entry and what would be allowed. False after many
@@ -174,7 +181,8 @@ impl<'r> ViolationReport<'r> {
         rule: RuleId,
         at: &'s Path<'s>,
     ) -> FindingBuilder<'s, ViolationSink<'s, 'r>> {
-        let (level, denied_from) = level_and_denial_time(policy, self.now);
+        let denied_from = policy.future_deny_time(self.admission.now.time);
+        let level = self.level_of(policy);
         FindingBuilder { rule, at, sink: ViolationSink { report: self, policy, level, denied_from } }
     }
 }
@@ -188,14 +196,6 @@ pub(super) struct ViolationSink<'s, 'r> {
     denied_from: Option<Timestamp>,
 }
 
-/// Returns the level of a policy's violations at a time, and when it becomes Deny if it is lower until then.
-fn level_and_denial_time(policy: &Policy, now: Option<Timestamp>) -> (FindingLevel, Option<Timestamp>) {
-    match policy.future_deny_time(now) {
-        Some(from) => (FindingLevel::Warn, Some(from)),
-        None => (policy.action, None),
-    }
-}
-
 impl FindingBuilder<'_, ViolationSink<'_, '_>> {
     /// Lowers the level of the violation to `level`, as for `onUnknown: Warn` of a policy that denies. Never raises it.
     pub(super) fn lower_level_to(mut self, level: FindingLevel) -> Self {
@@ -207,7 +207,8 @@ impl FindingBuilder<'_, ViolationSink<'_, '_>> {
     /// Uses the level of another policy than the one that the message names. If several policies together forbid
     /// something, the first one in force determines the level.
     pub(super) fn with_level_of(mut self, policy: &Policy) -> Self {
-        (self.sink.level, self.sink.denied_from) = level_and_denial_time(policy, self.sink.report.now);
+        self.sink.level = self.sink.report.level_of(policy);
+        self.sink.denied_from = policy.future_deny_time(self.sink.report.admission.now.time);
         self
     }
 }

@@ -15,13 +15,14 @@ use super::broken::broken_policy;
 use super::conditions::PolicyExpressions;
 use super::index::NamespaceIndex;
 use super::kind::PolicyKind;
-use super::load::{PolicyError, PolicyFile, ReadSchemaFile, SchemaFileRecord, SchemaSource, read_policy};
+use super::load::{PolicyFile, ReadSchemaFile, SchemaSource, read_policy};
 use super::schema::{FieldType, ObjectSchema, PolicyFault, PolicyFaults, optional_field, required_field};
 use super::{Policy, PolicySet};
 use crate::rules::table::{INVALID_POLICY, UNDEFINED_EXPRESSION_FIELD};
 use tollgate_document::doc::{self, Value};
 use tollgate_document::field::{Path, PathAudience};
 use tollgate_document::finding::{BadValue, ErrorType, Finding};
+use tollgate_document::source::InputError;
 use tollgate_formats::gofmt;
 
 /// Maximum number of bytes of `spec` as JSON.
@@ -131,7 +132,7 @@ impl PolicySet {
         read_schema: ReadSchemaFile<'_>,
         resources: &[PolicyResource],
         previous: Option<&PolicySet>,
-    ) -> Result<PolicySet, Vec<PolicyError>> {
+    ) -> Result<PolicySet, Vec<InputError>> {
         let mut set = PolicySet::load(files, read_schema)?;
         if resources.is_empty() {
             return Ok(set);
@@ -272,8 +273,7 @@ fn compile_policy(kind: PolicyKind, root: Value<'_>, faults: &mut PolicyFaults) 
         PolicyExpressions::read(spec, &spec_at, kind.applicable_kinds(), faults);
         return None;
     }
-    let seen = SchemaFileRecord::default();
-    Some(read_policy(kind, root, "".into(), &SchemaSource::without_files(&seen), faults))
+    Some(read_policy(kind, root, "".into(), &mut SchemaSource::without_files(), faults))
 }
 
 /// Reports errors that apply only to custom resources, not to policy files: lists that are too long, and schemas in

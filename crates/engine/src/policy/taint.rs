@@ -28,7 +28,7 @@ use tollgate_api::view::{self, Taint};
 use tollgate_document::doc::Value;
 use tollgate_document::field::Path;
 use tollgate_document::finding::BadValue;
-use tollgate_formats::gotime::Timestamp;
+use tollgate_formats::gotime::{self, Timestamp};
 
 /// Maximum number of taints of an object that are compared with entries: as many as 128 devices with 16
 /// taints each, or 64 with 32. No API server accepts more in a slice. An object with more is denied.
@@ -62,7 +62,7 @@ impl TaintPolicy {
     pub(super) fn read(
         spec: Value<'_>,
         at: &Path<'_>,
-        schemas: &SchemaSource<'_>,
+        schemas: &mut SchemaSource<'_>,
         faults: &mut PolicyFaults,
     ) -> TaintPolicy {
         let allow = spec.get("allow");
@@ -90,11 +90,8 @@ impl TaintPolicy {
 }
 
 /// Checks the taints of an object against the TaintPolicies that match.
-pub(super) fn check_taints(
-    policies: &[MatchedPolicy<'_>],
-    admission: &DecodedAttributes<'_>,
-    report: &mut ViolationReport<'_>,
-) {
+pub(super) fn check_taints(policies: &[MatchedPolicy<'_>], report: &mut ViolationReport<'_>) {
+    let admission = report.admission;
     if !policies.iter().any(|matched| matches!(matched.policy.spec, PolicySpec::Taint(_))) {
         return;
     }
@@ -116,7 +113,7 @@ pub(super) fn check_taints(
         if count <= MAX_COMPARED_TAINTS && steps <= MAX_MATCH_STEPS {
             compared = count;
             for group in &groups {
-                group.check_taint(at, taint.taint, admission, report);
+                group.check_taint(at, taint.taint, report);
             }
         }
     });
@@ -245,13 +242,7 @@ impl<'s> TaintEntryGroup<'s> {
     }
 
     /// Checks one taint against the entries, the limits and the data requirements.
-    fn check_taint(
-        &self,
-        at: &Path<'_>,
-        taint: Taint<'_>,
-        admission: &DecodedAttributes<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
+    fn check_taint(&self, at: &Path<'_>, taint: Taint<'_>, report: &mut ViolationReport<'_>) {
         let length = taint.key().len();
         if length > MAX_KEY_BYTES {
             let short =
@@ -261,7 +252,7 @@ impl<'s> TaintEntryGroup<'s> {
         }
         self.report_denying_policies(at, taint, report);
         if let Some(restricting) = self.restricting {
-            self.check_allow_entries(restricting, at, taint, admission, report);
+            self.check_allow_entries(restricting, at, taint, report);
         }
         let before = report.reported;
         for binding in &self.binding {
@@ -289,13 +280,9 @@ impl<'s> TaintEntryGroup<'s> {
         for EntryWithResolvedDriver { policy, entry, .. } in denials.take(MAX_DENYING_POLICIES) {
             let explains = report.should_explain_next();
             let detail = || {
-                let (location, because) = (&entry.terms.location, entry.terms.reason_suffix());
-                let entry = if explains { format!(" {}{because}", entry.describe()) } else { String::new() };
-                format!(
-                    "taint {} is denied by {location}{entry} in {}",
-                    describe_taint(taint),
-                    policy.describe()
-                )
+                let entry =
+                    if explains { entry.describe_with_location() } else { entry.terms.location.to_string() };
+                format!("taint {} is denied by {entry} in {}", describe_taint(taint), policy.describe())
             };
             let short = format_args!("taint {} is not allowed", describe_taint(taint));
             let reason = entry.terms.reason.as_deref();
@@ -312,9 +299,9 @@ impl<'s> TaintEntryGroup<'s> {
         restricting: &'s Policy,
         at: &Path<'_>,
         taint: Taint<'_>,
-        admission: &DecodedAttributes<'_>,
         report: &mut ViolationReport<'_>,
     ) {
+        let admission = report.admission;
         if self.allowed.iter().any(|grant| grant.matches(taint)) {
             return;
         }
@@ -324,32 +311,24 @@ impl<'s> TaintEntryGroup<'s> {
         let closest = lapsed.or_else(near);
         let policy = closest.map_or(restricting, |grant| grant.policy);
         let explains = report.should_explain_next();
-        let detail = || match closest {
-            _ if !explains => {
-                format!("taint {} is not allowed by {}", describe_taint(taint), policy.describe())
-            }
-            None => {
-                format!(
-                    "taint {} is not allowed: {} allows no taints",
-                    describe_taint(taint),
-                    policy.describe()
-                )
-            }
-            Some(grant) => {
-                let terms = &grant.entry.terms;
-                let (location, because) = (&terms.location, terms.reason_suffix());
-                let entry =
-                    format!("{location} {}{because} in {}", grant.entry.describe(), policy.describe());
-                let end = terms.expired_at(admission.now.time).filter(|_| lapsed.is_some());
-                let why = match end {
-                    Some(end) => format!("{entry} expired at {}", tollgate_formats::gotime::rfc3339(end)),
-                    None => format!(
-                        "the closest entry, {entry}, {}",
-                        self.describe_shortfall(grant, taint, admission)
-                    ),
+        let detail = || {
+            let (named, policy) = (describe_taint(taint), policy.describe());
+            let Some(grant) = closest.filter(|_| explains) else {
+                return if explains {
+                    format!("taint {named} is not allowed: {policy} allows no taints")
+                } else {
+                    format!("taint {named} is not allowed by {policy}")
                 };
-                format!("taint {} is not allowed: {why}", describe_taint(taint))
-            }
+            };
+            let entry = format!("{} in {policy}", grant.entry.describe_with_location());
+            let end = grant.entry.terms.expired_at(admission.now.time).filter(|_| lapsed.is_some());
+            let why = if let Some(end) = end {
+                format!("{entry} expired at {}", gotime::rfc3339(end))
+            } else {
+                let lacks = self.describe_shortfall(grant, taint, admission);
+                format!("the closest entry, {entry}, {lacks}")
+            };
+            format!("taint {named} is not allowed: {why}")
         };
         let short = format_args!("taint {} is not allowed", describe_taint(taint));
         report

@@ -19,7 +19,7 @@ use crate::rules::ratchet::has_same_key_and_value;
 use crate::rules::table::POLICY_TAINT_RULE;
 use crate::site::{DeviceSelection, TaintTolerationOrSelector, visit_taints_tolerations_and_selectors};
 use annotations::AnnotationPolicy;
-use limits::{ImpactCache, ImpactLimits};
+use limits::{ImpactCache, ImpactLimits, LimitViolation};
 use tollgate_api::view::{self, TaintSelector};
 use tollgate_document::doc::Value;
 use tollgate_document::field::{Path, SegmentName};
@@ -61,29 +61,40 @@ impl TaintRulePolicy {
         report: &mut ViolationReport<'_>,
     ) {
         let (policy, selector) = (check.policy, check.selection.selector);
-        let criterion = |name: &str| {
-            let selector = selector?;
-            let value = match name {
+        let has = |name: &str| {
+            let value = selector.and_then(|selector| match name {
                 "driver" => selector.driver(),
                 "pool" => selector.pool(),
                 "device" => selector.device(),
                 _ => selector.device_class_name(),
-            };
-            value.filter(|value| !value.is_empty())
+            });
+            value.is_some_and(|value| !value.is_empty())
         };
-        for name in &self.required_criteria {
-            if &**name == "any" {
-                let names = ["driver", "pool", "device", "deviceClassName"];
-                let has_expressions = selector.is_some_and(|selector| !selector.selectors().is_empty());
-                if names.into_iter().all(|name| criterion(name).is_none()) && !has_expressions {
-                    let short = "`driver`, `pool` or `device` is required";
-                    report.report_missing_requirement(policy, POLICY_TAINT_RULE, at, short);
-                }
-            } else if criterion(name).is_none() {
+        let has_expressions = selector.is_some_and(|selector| !selector.selectors().is_empty());
+        for name in self.missing_criteria(has, has_expressions) {
+            if name == "any" {
+                let short = "`driver`, `pool` or `device` is required";
+                report.report_missing_requirement(policy, POLICY_TAINT_RULE, at, short);
+            } else {
                 let short = format!("`{name}` is required");
                 report.report_missing_requirement(policy, POLICY_TAINT_RULE, &at.field(name), &short);
             }
         }
+    }
+
+    /// Returns the criteria of `requireSelector` that a selector lacks; `has` tells which fields it sets.
+    fn missing_criteria(
+        &self,
+        has: impl Fn(&str) -> bool,
+        has_expressions: bool,
+    ) -> impl Iterator<Item = &str> {
+        let is_missing = move |name: &&str| match *name {
+            "any" => {
+                !has_expressions && !["driver", "pool", "device", "deviceClassName"].into_iter().any(&has)
+            }
+            name => !has(name),
+        };
+        self.required_criteria.iter().map(|name| &**name).filter(is_missing)
     }
 }
 
@@ -107,12 +118,8 @@ impl RuleCheckContext<'_> {
 }
 
 /// Checks a DeviceTaintRule against the TaintRulePolicies that match.
-pub(super) fn check_taint_rule(
-    policies: &[MatchedPolicy<'_>],
-    admission: &DecodedAttributes<'_>,
-    context: &Context<'_>,
-    report: &mut ViolationReport<'_>,
-) {
+pub(super) fn check_taint_rule(policies: &[MatchedPolicy<'_>], report: &mut ViolationReport<'_>) {
+    let (admission, context) = (report.admission, report.context);
     let (ours, cache) =
         (policies_of_kind_not_exempting_user(policies, PolicySpec::taint_rule), ImpactCache::default());
     if ours.is_empty() {
@@ -131,8 +138,14 @@ pub(super) fn check_taint_rule(
                 check_effect_raised_in_two_steps(&check, report);
             }
             if let Some(limits) = &spec.limits {
-                limits.check_impact(&check, report);
-                limits.check_devices_tainted_by_all_rules(&check, report);
+                let violations = [limits.impact_violation(&check), limits.tainted_violation(&check)];
+                for LimitViolation { level, detail, short } in violations.into_iter().flatten() {
+                    report
+                        .report(policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
+                        .lower_level_to(level)
+                        .forbidden(detail)
+                        .with_warning_texts(policy, short, None);
+                }
             }
             if let Some(annotations) = &spec.annotations {
                 annotations.check_required_annotations_and_expiry(&check, report);

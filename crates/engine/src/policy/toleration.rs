@@ -119,19 +119,15 @@ impl TolerationPolicy {
 /// Returns an allow entry for a default toleration.
 fn allow_entry_for_default(default: &WrittenToleration, index: usize) -> TolerationEntry {
     let tolerated = default.tolerated_taints_with_duration(false);
-    let values = tolerated.value.map(|value| vec![value.into()]);
     let keys = tolerated.key.map_or(KeyPattern::Any, |key| KeyPattern::Exact(key.into()));
     let terms = CommonEntryFields {
         location: format!("defaults[{index}]").into(),
-        values: values.clone(),
+        values: tolerated.value.map(|value| vec![value.into()]),
         effects: tolerated.effects,
         reason: None,
         expires: None,
     };
-    TolerationEntry {
-        entry: PolicyEntry { keys, values, effects: tolerated.effects, seconds: tolerated.seconds },
-        terms,
-    }
+    TolerationEntry::new(keys, tolerated.seconds, terms)
 }
 
 /// True if the object has a toleration.
@@ -144,12 +140,8 @@ pub(super) fn has_tolerations(admission: &DecodedAttributes<'_>) -> bool {
 }
 
 /// Checks the tolerations of an object against the TolerationPolicies that match.
-pub(super) fn check_tolerations(
-    policies: &[MatchedPolicy<'_>],
-    admission: &DecodedAttributes<'_>,
-    profile: &Profile,
-    report: &mut ViolationReport<'_>,
-) {
+pub(super) fn check_tolerations(policies: &[MatchedPolicy<'_>], report: &mut ViolationReport<'_>) {
+    let (admission, profile) = (report.admission, report.context.profile);
     let group = |level| TolerationEntryGroup::from_policies(policies, level, admission.now.time);
     let groups: Vec<_> = FindingLevel::ALL.into_iter().rev().filter_map(group).collect();
     if groups.is_empty() {
@@ -214,7 +206,7 @@ fn tolerated_taints<'d>(toleration: Toleration<'d>, profile: &Profile) -> Tolera
 }
 
 /// An entry of a TolerationPolicy, with the policy that contains it.
-type EntryWithPolicy<'s> = (MatchedPolicy<'s>, &'s TolerationEntry);
+type EntryWithPolicy<'s> = (&'s Policy, &'s TolerationEntry);
 
 /// The entries of all TolerationPolicies with the same action that match a request, which together decide about each
 /// toleration.
@@ -222,7 +214,7 @@ struct TolerationEntryGroup<'s> {
     /// The first policy in force that can deny something; messages about the object as a whole name it.
     speaker: &'s Policy,
     /// The first policy in force with an allow list that restricts the user; `None` if every toleration is allowed.
-    restricting: Option<MatchedPolicy<'s>>,
+    restricting: Option<&'s Policy>,
     /// The first policy in force with `requireKey` that applies to the user.
     requires_key: Option<&'s Policy>,
     allowed: Vec<EntryWithPolicy<'s>>,
@@ -243,28 +235,28 @@ impl<'s> TolerationEntryGroup<'s> {
             policies_of_kind(policies, PolicySpec::toleration)
                 .filter(move |(matched, _)| matched.policy.action == level)
         };
-        let binding = || ours().filter(|(matched, _)| matched.binds);
+        let binding = || {
+            let binding = ours().filter(|(matched, _)| matched.binds);
+            binding.map(|(matched, policy)| (matched.policy, policy))
+        };
         // Before it is in force, a policy restricts nothing, but what it allows counts: a warning must be about what
         // will be denied.
-        let in_force_since = |matched: &MatchedPolicy<'s>| matched.policy.future_deny_time(now);
-        let restricting = binding().filter(|(_, policy)| policy.has_allow_list()).map(|(matched, _)| matched);
+        let in_force_since = |policy: &&'s Policy| policy.future_deny_time(now);
+        let restricting = binding().filter(|(_, spec)| spec.has_allow_list()).map(|(policy, _)| policy);
         let restricting = restricting.min_by_key(in_force_since);
         // Without a clock, a deny entry does not expire.
         let is_live = |grant: &&TolerationEntry| now.is_none() || !grant.terms.is_expired(now);
         let denied: Vec<EntryWithPolicy<'s>> = binding()
-            .flat_map(|(matched, policy)| {
-                policy.deny.iter().filter(is_live).map(move |grant| (matched, grant))
-            })
+            .flat_map(|(policy, spec)| spec.deny.iter().filter(is_live).map(move |grant| (policy, grant)))
             .collect();
-        let keyed = binding().filter(|(_, policy)| policy.require_key).map(|(matched, _)| matched);
-        let keyed = keyed.min_by_key(in_force_since);
-        let denying = denied.iter().map(|(matched, _)| *matched).min_by_key(in_force_since);
-        let speakers = restricting.into_iter().chain(denying).chain(keyed);
-        let speaker = speakers.min_by_key(in_force_since)?.policy;
-        let requires_key = keyed.map(|matched| matched.policy);
+        let keyed = binding().filter(|(_, spec)| spec.require_key).map(|(policy, _)| policy);
+        let requires_key = keyed.min_by_key(in_force_since);
+        let denying = denied.iter().map(|(policy, _)| *policy).min_by_key(in_force_since);
+        let speakers = restricting.into_iter().chain(denying).chain(requires_key);
+        let speaker = speakers.min_by_key(in_force_since)?;
         let (expired, allowed) = ours()
-            .flat_map(|(matched, policy)| {
-                policy.allow_and_default_entries().map(move |grant| (matched, grant))
+            .flat_map(|(matched, spec)| {
+                spec.allow_and_default_entries().map(move |grant| (matched.policy, grant))
             })
             .partition(|(_, grant)| grant.terms.is_expired(now));
         Some(TolerationEntryGroup { speaker, restricting, requires_key, allowed, expired, denied, now })
@@ -288,7 +280,7 @@ impl<'s> TolerationEntryGroup<'s> {
         &self,
         taints: &ToleratedTaints<'_>,
     ) -> impl Iterator<Item = EntryWithPolicy<'s>> {
-        let by_policy = self.denied.chunk_by(|(one, _), (next, _)| std::ptr::eq(one.policy, next.policy));
+        let by_policy = self.denied.chunk_by(|(one, _), (next, _)| std::ptr::eq(*one, *next));
         by_policy
             .filter_map(|grants| grants.iter().find(|(_, grant)| grant.entry.intersects(taints)))
             .take(MAX_DENYING_POLICIES)
@@ -318,28 +310,23 @@ impl<'s> TolerationEntryGroup<'s> {
         tolerated: &ToleratedTaints<'_>,
         report: &mut ViolationReport<'_>,
     ) {
-        for (matched, grant) in self.first_denying_entry_per_policy(tolerated) {
+        for (policy, grant) in self.first_denying_entry_per_policy(tolerated) {
             let explains = report.should_explain_next();
             let detail = || {
-                let (location, policy) = (&grant.terms.location, matched.policy.describe());
                 let (entry, offered) = if explains {
-                    (
-                        format!(" {}{}", grant.describe(), grant.terms.reason_suffix()),
-                        self.allowed_instead_text(checked),
-                    )
+                    (grant.describe_with_location(), self.allowed_instead_text(checked))
                 } else {
-                    (String::new(), String::new())
+                    (grant.terms.location.to_string(), String::new())
                 };
-                let toleration = checked.describe();
-                format!(
-                    "{toleration} is denied: it matches taints denied by {location}{entry} in {policy}{offered}"
-                )
+                let (toleration, policy) = (checked.describe(), policy.describe());
+                format!("{toleration} is denied: it matches taints denied by {entry} in {policy}{offered}")
             };
             let reason = grant.terms.reason.as_deref();
-            report
-                .report(matched.policy, POLICY_TOLERATION, checked.at)
-                .forbidden(detail)
-                .with_warning_texts(matched.policy, checked.not_allowed_text(), reason);
+            report.report(policy, POLICY_TOLERATION, checked.at).forbidden(detail).with_warning_texts(
+                policy,
+                checked.not_allowed_text(),
+                reason,
+            );
         }
     }
 
@@ -378,14 +365,13 @@ impl<'s> TolerationEntryGroup<'s> {
             return;
         }
         let was_covered = |grant: &&EntryWithPolicy<'s>| {
-            !covered_effects(&grant.1.entry, tolerated).intersection(missing).is_empty()
+            !grant.1.entry.covered_effects(tolerated).intersection(missing).is_empty()
         };
         let lapsed = self.expired.iter().find(was_covered).copied();
         // Comparing with all entries once more is for the explanation only.
         let explains = report.should_explain_next();
         let near = if explains { self.nearest_allow_entry(tolerated) } else { None };
-        let policy =
-            lapsed.or(near.map(|(grant, _)| grant)).map_or(restricting, |(matched, _)| matched).policy;
+        let policy = lapsed.or(near.map(|(grant, _)| grant)).map_or(restricting, |(policy, _)| policy);
         let detail = || {
             let why = match (lapsed, near) {
                 _ if !explains => {
@@ -396,9 +382,8 @@ impl<'s> TolerationEntryGroup<'s> {
                 }
                 (None, Some(((_, grant), shortfall))) => {
                     let lacks = describe_shortfall(shortfall, tolerated, grant);
-                    let (location, because) = (&grant.terms.location, grant.terms.reason_suffix());
-                    let (entry, policy) = (grant.describe(), policy.describe());
-                    format!("the closest entry, {location} {entry}{because} in {policy}, {lacks}")
+                    let (entry, policy) = (grant.describe_with_location(), policy.describe());
+                    format!("the closest entry, {entry} in {policy}, {lacks}")
                 }
                 (None, None) => {
                     let expired =
@@ -411,7 +396,7 @@ impl<'s> TolerationEntryGroup<'s> {
         let short = checked.not_allowed_text();
         report
             .report(policy, POLICY_TOLERATION, checked.at)
-            .with_level_of(restricting.policy)
+            .with_level_of(restricting)
             .forbidden(detail)
             .with_warning_texts(policy, short, None);
     }
@@ -431,10 +416,8 @@ impl<'s> TolerationEntryGroup<'s> {
     /// Returns an expired entry for messages: `allow[0] {key: a/b} expired at 2026-01-02T00:00:00Z`; `of` follows the
     /// entry.
     fn describe_expired_entry(&self, grant: &TolerationEntry, of: &str) -> String {
-        let (location, entry, because) =
-            (&grant.terms.location, grant.describe(), grant.terms.reason_suffix());
         let end = grant.terms.expired_at(self.now).map(gotime::rfc3339).unwrap_or_default();
-        format!("{location} {entry}{because}{of} expired at {end}")
+        format!("{}{of} expired at {end}", grant.describe_with_location())
     }
 
     /// Returns what the nearest expired entry allowed, until when and why; `None` if no entry has expired.
@@ -445,9 +428,8 @@ impl<'s> TolerationEntryGroup<'s> {
         policy: &Policy,
     ) -> Option<String> {
         let (index, _) = nearest_entry(tolerated, missing, strip_policies_from_entries(&self.expired))?;
-        let (matched, grant) = self.expired.get(index)?;
-        let is_same = std::ptr::eq(matched.policy, policy);
-        let of = if is_same { String::new() } else { format!(" in {}", matched.policy.describe()) };
+        let (of, grant) = *self.expired.get(index)?;
+        let of = if std::ptr::eq(of, policy) { String::new() } else { format!(" in {}", of.describe()) };
         Some(format!("; {}", self.describe_expired_entry(grant, &of)))
     }
 }
@@ -456,11 +438,6 @@ fn strip_policies_from_entries<'g>(
     grants: &'g [EntryWithPolicy<'_>],
 ) -> impl Iterator<Item = &'g PolicyEntry> {
     grants.iter().map(|(_, grant)| &grant.entry)
-}
-
-/// Returns the effects of the tolerated taints that this entry alone covers.
-fn covered_effects(entry: &PolicyEntry, tolerated: &ToleratedTaints<'_>) -> EffectSet {
-    tolerated.effects.difference(uncovered_effects(tolerated, [entry]))
 }
 
 /// Returns why an entry does not cover a toleration, as a phrase about the entry.

@@ -213,7 +213,7 @@ impl PolicyEntry {
     }
 
     /// Returns the effects for which this entry includes every tolerated taint, for as long as it is tolerated.
-    fn covered_effects(&self, tolerated: &ToleratedTaints<'_>) -> EffectSet {
+    pub(crate) fn covered_effects(&self, tolerated: &ToleratedTaints<'_>) -> EffectSet {
         if !self.keys.contains(tolerated.key) || !self.contains_value_or_every_value(tolerated.value) {
             return EffectSet::EMPTY;
         }

@@ -5,9 +5,9 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::ChangeEffect;
 use super::expressions::{ComparedExpressions, DeniedWhileUnavailable};
-use super::names::{Alphabet, NamePattern, sample_names};
-use super::{ChangeEffect, policy_title};
+use super::names::{Alphabet, sample_names_for_globs};
 use crate::admission::Operation;
 use crate::policy::parameters::ParameterPoliciesToCompare;
 use crate::policy::taint::TaintPoliciesToCompare;
@@ -32,22 +32,11 @@ pub(in crate::policy) struct SampleContext<'c> {
     pub(super) incomplete: Cell<bool>,
 }
 
-impl<'c> SampleContext<'c> {
-    pub(super) fn new(
-        kind: ApiKind,
-        operation: Operation,
-        user: Value<'c>,
-        now: Timestamp,
-    ) -> SampleContext<'c> {
-        SampleContext { kind, operation, user, now, incomplete: Cell::new(false) }
-    }
-
+impl SampleContext<'_> {
     /// Returns names so that each combination of the globs that some name can match is matched by one of them. Notes if
     /// there are too many combinations.
     fn sample_names<'g>(&self, globs: impl Iterator<Item = &'g str>, alphabet: Alphabet) -> Vec<String> {
-        let globs: BTreeSet<&str> = globs.collect();
-        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::from_glob).collect();
-        let found = sample_names(&patterns, alphabet);
+        let found = sample_names_for_globs(globs, alphabet);
         self.incomplete.set(self.incomplete.get() || !found.complete);
         found.names
     }
@@ -59,14 +48,14 @@ pub(in crate::policy) trait ComparedAspect<'s>: Sized {
     /// A value of this aspect that stands for all values that the policies treat alike.
     type Sample: Clone;
 
-    /// Returns sample values that cover every distinction that these policies make.
-    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<Self::Sample>;
-
     /// Collects what these policies say about this aspect.
     fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Self;
 
+    /// Returns sample values that cover every distinction that the policies make.
+    fn samples(&self, circumstances: &SampleContext<'_>) -> Vec<Self::Sample>;
+
     /// Returns the level at which the policies report the sample; `None` if they allow it.
-    fn level(&self, sample: &Self::Sample) -> Option<FindingLevel>;
+    fn level(&self, sample: &Self::Sample, circumstances: &SampleContext<'_>) -> Option<FindingLevel>;
 
     fn describe(sample: &Self::Sample) -> String;
 
@@ -114,23 +103,6 @@ pub(super) struct FoundDifference {
     pub(super) is_about_failures: bool,
 }
 
-const FAILURE_POLICY_REQUESTS_TEXT: &str = "requests to which the policy applies, if it cannot be evaluated";
-
-impl FoundDifference {
-    /// Creates the difference between two values of `failurePolicy`, where true means `Ignore`.
-    pub(super) fn from_failure_policies(before: bool, after: bool) -> FoundDifference {
-        let result = |ignores: bool| if ignores { "allowed" } else { "refused" };
-        let effect = if after { ChangeEffect::Wider } else { ChangeEffect::Stricter };
-        FoundDifference {
-            effect,
-            what: FAILURE_POLICY_REQUESTS_TEXT.to_owned(),
-            before: result(before),
-            after: result(after),
-            is_about_failures: false,
-        }
-    }
-}
-
 /// Compares all aspects under two groups of policies that apply; returns the differences and the policies whose change
 /// makes each of them.
 pub(super) fn compare_aspects<'s>(
@@ -162,13 +134,13 @@ struct ComparedSets<'c, 's> {
 impl<'s> ComparedSets<'_, 's> {
     fn compare_aspect<A: ComparedAspect<'s>>(&self, found: &mut Vec<(FoundDifference, Vec<String>)>) {
         let both: Vec<MatchedPolicy<'s>> = self.before.iter().chain(self.after).copied().collect();
-        let (old, new) = (A::of(self.before, self.circumstances), A::of(self.after, self.circumstances));
+        let [old, new, all] = [self.before, self.after, &both].map(|side| A::of(side, self.circumstances));
         let mut by_levels: BTreeMap<_, Vec<A::Sample>> = BTreeMap::new();
         let mut differing = Vec::new();
         // For each subject, whether a value was added and whether one was removed.
         let mut subjects: BTreeMap<String, (bool, bool)> = BTreeMap::new();
-        for sample in A::samples(&both, self.circumstances) {
-            let levels = (old.level(&sample), new.level(&sample));
+        for sample in all.samples(self.circumstances) {
+            let levels = (old.level(&sample, self.circumstances), new.level(&sample, self.circumstances));
             if levels.0 == levels.1 {
                 continue;
             }
@@ -208,13 +180,13 @@ impl<'s> ComparedSets<'_, 's> {
         after: Option<FindingLevel>,
     ) -> Vec<String> {
         let both = self.before.iter().chain(self.after);
-        let titles: BTreeSet<String> = both.map(|matched| policy_title(matched.policy)).collect();
+        let titles: BTreeSet<String> = both.map(|matched| matched.policy.title()).collect();
         let titles: Vec<String> = titles.into_iter().filter(|title| self.changed.contains(title)).collect();
         let is_responsible = |name: &&String| {
-            let kept = self.after.iter().filter(|matched| policy_title(matched.policy) != **name);
-            let restored = self.before.iter().filter(|matched| policy_title(matched.policy) == **name);
+            let kept = self.after.iter().filter(|matched| matched.policy.title() != **name);
+            let restored = self.before.iter().filter(|matched| matched.policy.title() == **name);
             let reverted: Vec<MatchedPolicy<'s>> = kept.chain(restored).copied().collect();
-            A::of(&reverted, self.circumstances).level(sample) != after
+            A::of(&reverted, self.circumstances).level(sample, self.circumstances) != after
         };
         let alone: Vec<String> = titles.iter().filter(is_responsible).cloned().collect();
         if alone.is_empty() { titles } else { alone }

@@ -6,14 +6,14 @@
 //! Invariant: additional groups never cause a denial. So for each policy it is sufficient to check users who have all
 //! groups except those that the policy exempts, besides users with few groups, who are better examples.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::expressions;
-use super::names::{Alphabet, NamePattern, SampleNames, sample_names};
+use super::names::{Alphabet, NamePattern, SampleNames, sample_names, sample_names_for_globs};
 use crate::admission::{LabelsIfKnown, Operation};
 use crate::engine::{LoadedNamespaces, NamespaceLabelLookup as _};
+use crate::policy::conditions::labels_json;
 use crate::policy::matching::ScopeMatch;
 use crate::policy::taint_rule::TaintRulePolicy;
 use crate::policy::{Policy, PolicyKind, glob};
@@ -116,10 +116,9 @@ impl SampleRequests {
 
     /// Returns one namespace for each combination of patterns and labels.
     fn sample_namespaces(&mut self, policies: &[&Policy]) -> Vec<SampleNamespace> {
-        let globs: BTreeSet<&str> =
-            policies.iter().flat_map(|policy| policy.scope.namespace_names_and_patterns()).collect();
-        let patterns: Vec<NamePattern<'_>> = globs.into_iter().map(NamePattern::from_glob).collect();
-        let names = self.record_if_incomplete(sample_names(&patterns, Alphabet::Namespace), "namespaces");
+        let globs = policies.iter().flat_map(|policy| policy.scope.namespace_names_and_patterns());
+        let names = sample_names_for_globs(globs, Alphabet::Namespace);
+        let names = self.record_if_incomplete(names, "namespaces");
         let mut values: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for (key, value) in
             policies.iter().flat_map(|policy| policy.scope.selector_labels_with_and_without_value())
@@ -146,11 +145,10 @@ impl SampleRequests {
         let mut samples = Vec::new();
         for name in names {
             for set in &sets {
-                let labels: Vec<String> = set
+                let members = set
                     .iter()
-                    .map(|(key, value)| format!("{}:{}", gofmt::json_string(key), gofmt::json_string(value)))
-                    .collect();
-                let labels = format!("{{{}}}", labels.join(","));
+                    .map(|(key, value)| format!("{}:{}", gofmt::json_string(key), gofmt::json_string(value)));
+                let labels = format!("{{{}}}", members.collect::<Vec<_>>().join(","));
                 let texts: Vec<String> = set.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 let title = match (values.is_empty(), texts.is_empty()) {
                     (true, _) => name.clone(),
@@ -207,10 +205,7 @@ impl SampleRequests {
         let accounts = all(|policy| policy.exempt.service_accounts.patterns().collect());
         let groups =
             all(|policy| policy.exempt.groups.patterns().chain(acknowledging_group_globs(policy)).collect());
-        let plain = |globs: &BTreeSet<&'_ str>| -> SampleNames {
-            let patterns: Vec<NamePattern<'_>> = globs.iter().copied().map(NamePattern::from_glob).collect();
-            sample_names(&patterns, Alphabet::Any)
-        };
+        let plain = |globs: &BTreeSet<&str>| sample_names_for_globs(globs.iter().copied(), Alphabet::Any);
         let mut names = self.record_if_incomplete(plain(&users), "users");
         let group_names = self.record_if_incomplete(plain(&groups), "groups");
         let as_users =
@@ -218,11 +213,9 @@ impl SampleRequests {
         let account_patterns: Vec<NamePattern<'_>> =
             as_users.chain(accounts.iter().copied().map(NamePattern::from_glob)).collect();
         let account_names = sample_names(&account_patterns, Alphabet::ServiceAccount);
-        let account_names = self.record_if_incomplete(account_names, "service accounts");
+        let account_names = self.record_if_incomplete(account_names, "service accounts").into_iter();
         names.extend(
-            account_names
-                .iter()
-                .map(|name| format!("{SERVICE_ACCOUNT_PREFIX}{}", name.replacen('/', ":", 1))),
+            account_names.map(|name| format!("{SERVICE_ACCOUNT_PREFIX}{}", name.replacen('/', ":", 1))),
         );
         let mut sets: BTreeSet<(usize, Vec<&str>)> = BTreeSet::from([(0, Vec::new())]);
         sets.extend(group_names.iter().map(|group| (1, vec![group.as_str()])));
@@ -237,8 +230,8 @@ impl SampleRequests {
                 policy.exempt.groups.patterns().chain(acknowledging_group_globs(policy)).collect();
             sets.extend([without(&exempt), without(&either)]);
         }
-        let mut found: BTreeMap<(BTreeSet<usize>, Vec<bool>), SampleUser> = BTreeMap::new();
-        let mut order = Vec::new();
+        let mut known: BTreeSet<(BTreeSet<usize>, Vec<bool>)> = BTreeSet::new();
+        let mut found = Vec::new();
         for (_, groups) in &sets {
             for name in &names {
                 let json = user_json(name, groups);
@@ -252,8 +245,7 @@ impl SampleRequests {
                 let acknowledges: Vec<bool> = limiting
                     .map(|all| all.iter().any(|one| groups.iter().any(|group| glob::matches(one, group))))
                     .collect();
-                let key = (exempt.clone(), acknowledges.clone());
-                if let Entry::Vacant(place) = found.entry(key.clone()) {
+                if known.insert((exempt.clone(), acknowledges.clone())) {
                     let is_named = |globs: &BTreeSet<&str>, name: &str| {
                         globs.iter().any(|pattern| *pattern != "*" && glob::matches(pattern, name))
                     };
@@ -265,12 +257,11 @@ impl SampleRequests {
                         (None, []) => Some(format!("user {name}")),
                         (_, groups) => Some(format!("user {name} in the groups {}", groups.join(", "))),
                     };
-                    order.push(key);
-                    place.insert(SampleUser { json, title, exempt, acknowledges });
+                    found.push(SampleUser { json, title, exempt, acknowledges });
                 }
             }
         }
-        order.into_iter().filter_map(|key| found.remove(&key)).collect()
+        found
     }
 }
 
@@ -283,10 +274,7 @@ fn acknowledging_group_globs(policy: &Policy) -> Vec<&str> {
 /// Returns the namespaces that the caller named, with their labels, as samples.
 fn given_namespaces(namespaces: &LoadedNamespaces) -> Vec<SampleNamespace> {
     let sample = |name: &str| {
-        let labels = match namespaces.labels(name) {
-            LabelsIfKnown::Known(labels) if !labels.is_null_or_absent() => labels.to_json(),
-            _ => "{}".to_owned(),
-        };
+        let labels = labels_json(namespaces.labels(name));
         SampleNamespace { name: name.to_owned(), labels, title: name.to_owned() }
     };
     namespaces.names().map(sample).collect()

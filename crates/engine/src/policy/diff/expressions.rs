@@ -3,73 +3,50 @@
 //! Whether a condition holds is a circumstance of a request: every outcome is compared ([`condition_combinations`]).
 //! Whether a validation fails, and whether an expression cannot be evaluated, are [`ComparedAspect`]s.
 
-use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::{ComparedAspect, SampleContext, level_at};
+use super::{ComparedAspect, SampleContext};
 use crate::policy::cel::canonical;
 use crate::policy::kind::PolicyKind;
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::FindingLevel;
 use tollgate_document::doc;
-use tollgate_formats::gotime::Timestamp;
 
 /// Maximum number of conditions whose outcomes are combined.
 const MAX_COMBINED_CONDITIONS: usize = 10;
 
-/// A part of an expression that must be true.
+/// The parts of expressions that must be true, by their canonical texts, by which parts are compared.
+type ExpressionParts = BTreeMap<String, WrittenExpression>;
+
+/// The expression that a part belongs to.
 #[derive(Clone, Debug)]
-pub(super) struct ExpressionPart {
-    /// The canonical text of the part, by which parts are compared.
-    canonical: String,
-    /// The whole expression as the user wrote it, on one line.
-    written: Rc<str>,
-    /// True if the part is the whole expression.
-    is_whole: bool,
-}
-
-impl PartialEq for ExpressionPart {
-    fn eq(&self, other: &ExpressionPart) -> bool {
-        self.canonical == other.canonical
-    }
-}
-
-impl Eq for ExpressionPart {}
-
-impl PartialOrd for ExpressionPart {
-    fn partial_cmp(&self, other: &ExpressionPart) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for ExpressionPart {
-    fn cmp(&self, other: &ExpressionPart) -> Ordering {
-        self.canonical.cmp(&other.canonical)
-    }
+struct WrittenExpression {
+    /// As the user wrote it, on one line.
+    text: Rc<str>,
+    /// True if the part is not the whole expression.
+    is_part: bool,
 }
 
 /// Returns the parts that must all be true of the expressions in a list of a policy: `matchConditions` or `validations`.
-fn conjuncts_of(policy: &Policy, list: &str) -> BTreeSet<ExpressionPart> {
-    let Ok(document) = doc::parse(&policy.json) else { return BTreeSet::new() };
-    let mut parts = BTreeSet::new();
+fn conjuncts_of(policy: &Policy, list: &str) -> ExpressionParts {
+    let Ok(document) = doc::parse(&policy.json) else { return ExpressionParts::new() };
+    let mut parts = ExpressionParts::new();
     for item in document.root().get("spec").get(list).items() {
         let text = item.get("expression").str();
         let written: Rc<str> = text.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().into();
         let conjuncts = canonical::conjuncts(text).unwrap_or_else(|| [text.to_owned()].into());
-        let is_whole = conjuncts.len() == 1;
-        parts.extend(conjuncts.into_iter().map(|canonical| ExpressionPart {
-            canonical,
-            written: Rc::clone(&written),
-            is_whole,
-        }));
+        let expression = WrittenExpression { text: written, is_part: conjuncts.len() > 1 };
+        for canonical in conjuncts {
+            parts.entry(canonical).or_insert_with(|| expression.clone());
+        }
     }
     parts
 }
 
 /// Returns the parts of the match conditions of a policy, as canonical texts.
 pub(super) fn condition_conjuncts(policy: &Policy) -> BTreeSet<String> {
-    conjuncts_of(policy, "matchConditions").into_iter().map(|part| part.canonical).collect()
+    conjuncts_of(policy, "matchConditions").into_keys().collect()
 }
 
 /// Returns the combinations of conditions to compare: the set of conditions that hold, and whether requests with this
@@ -100,82 +77,85 @@ pub(super) fn condition_combinations(
 }
 
 /// A sample request, described by what one of its expressions does.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum FailedExpressionPart {
-    /// This part of a validation is false.
-    Fails(ExpressionPart),
-    /// This part of an expression fails.
-    CannotEvaluate(ExpressionPart),
+#[derive(Clone, Debug)]
+pub(super) struct FailedExpressionPart {
+    /// True if this part of an expression cannot be evaluated; otherwise, this part of a validation is false.
+    is_unevaluable: bool,
+    canonical: String,
+    expression: WrittenExpression,
 }
 
 /// The validations and match conditions of the policies that bind the user, to be compared by their canonical texts.
-pub(super) struct ComparedExpressions<'s> {
-    /// Policies that bind the user, with the parts of their validations and of all their expressions.
-    policies: Vec<(&'s Policy, BTreeSet<ExpressionPart>, BTreeSet<ExpressionPart>)>,
-    now: Timestamp,
-}
+/// With each policy, the parts of its validations and of all its expressions.
+pub(super) struct ComparedExpressions<'s>(Vec<(&'s Policy, ExpressionParts, ExpressionParts)>);
 
 impl<'s> ComparedAspect<'s> for ComparedExpressions<'s> {
     type Sample = FailedExpressionPart;
 
-    fn samples(
-        policies: &[MatchedPolicy<'s>],
-        circumstances: &SampleContext<'_>,
-    ) -> Vec<FailedExpressionPart> {
-        let all = ComparedExpressions::of(policies, circumstances);
-        let mut samples = BTreeSet::new();
-        for (_, validations, every) in &all.policies {
-            samples.extend(validations.iter().cloned().map(FailedExpressionPart::Fails));
-            // What only one policy evaluates is not compared: a condition that is removed makes no policy weaker.
-            let is_shared = |part: &&ExpressionPart| {
-                all.policies.iter().filter(|(.., all)| all.contains(*part)).count() > 1
-            };
-            samples.extend(every.iter().filter(is_shared).cloned().map(FailedExpressionPart::CannotEvaluate));
-        }
-        samples.into_iter().collect()
-    }
-
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> ComparedExpressions<'s> {
+    fn of(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> ComparedExpressions<'s> {
         let binding =
             policies.iter().filter(|matched| matched.binds && !matched.policy.expressions.is_empty());
         let with_parts = binding.map(|matched| {
             let validations = conjuncts_of(matched.policy, "validations");
-            let every =
-                validations.union(&conjuncts_of(matched.policy, "matchConditions")).cloned().collect();
+            let mut every = conjuncts_of(matched.policy, "matchConditions");
+            every.extend(validations.clone());
             (matched.policy, validations, every)
         });
-        ComparedExpressions { policies: with_parts.collect(), now: circumstances.now }
+        ComparedExpressions(with_parts.collect())
     }
 
-    fn level(&self, sample: &FailedExpressionPart) -> Option<FindingLevel> {
-        let refusing = self.policies.iter().filter(|(policy, validations, every)| match sample {
-            FailedExpressionPart::Fails(part) => validations.contains(part),
-            FailedExpressionPart::CannotEvaluate(part) => {
-                every.contains(part) && !policy.expressions.ignores_failures
+    fn samples(&self, _: &SampleContext<'_>) -> Vec<FailedExpressionPart> {
+        let mut samples: BTreeMap<(bool, &String), &WrittenExpression> = BTreeMap::new();
+        for (_, validations, every) in &self.0 {
+            // What only one policy evaluates is not compared: a condition that is removed makes no policy weaker.
+            let is_shared = |(part, _): &(&String, &WrittenExpression)| {
+                self.0.iter().filter(|(.., all)| all.contains_key(*part)).count() > 1
+            };
+            let unevaluable = every.iter().filter(is_shared).map(|part| (true, part));
+            for (is_unevaluable, (part, expression)) in
+                validations.iter().map(|part| (false, part)).chain(unevaluable)
+            {
+                samples.entry((is_unevaluable, part)).or_insert(expression);
+            }
+        }
+        let sample = |((is_unevaluable, canonical), expression): ((bool, &String), &WrittenExpression)| {
+            let (canonical, expression) = (canonical.clone(), expression.clone());
+            FailedExpressionPart { is_unevaluable, canonical, expression }
+        };
+        samples.into_iter().map(sample).collect()
+    }
+
+    fn level(
+        &self,
+        sample: &FailedExpressionPart,
+        circumstances: &SampleContext<'_>,
+    ) -> Option<FindingLevel> {
+        let refusing = self.0.iter().filter(|(policy, validations, every)| {
+            if sample.is_unevaluable {
+                every.contains_key(&sample.canonical) && !policy.expressions.ignores_failures
+            } else {
+                validations.contains_key(&sample.canonical)
             }
         });
-        refusing.map(|(policy, ..)| level_at(policy, self.now)).max()
+        refusing.map(|(policy, ..)| policy.level_at(Some(circumstances.now))).max()
     }
 
     fn describe(sample: &FailedExpressionPart) -> String {
-        match sample {
-            FailedExpressionPart::Fails(part) => {
-                let which = if part.is_whole { "the validation" } else { "a part of the validation" };
-                format!("requests that violate {which} `{}`", part.written)
-            }
-            FailedExpressionPart::CannotEvaluate(part) => {
-                let which = if part.is_whole { "the expression" } else { "a part of the expression" };
-                format!("requests for which {which} `{}` cannot be evaluated", part.written)
-            }
+        let WrittenExpression { text, is_part } = &sample.expression;
+        let which = if *is_part { "a part of the" } else { "the" };
+        if sample.is_unevaluable {
+            format!("requests for which {which} expression `{text}` cannot be evaluated")
+        } else {
+            format!("requests that violate {which} validation `{text}`")
         }
     }
 
     fn is_about_evaluation_failures(sample: &FailedExpressionPart) -> bool {
-        matches!(sample, FailedExpressionPart::CannotEvaluate(_))
+        sample.is_unevaluable
     }
 
     fn subject_if_incomparable(sample: &FailedExpressionPart) -> Option<String> {
-        matches!(sample, FailedExpressionPart::Fails(_)).then(|| "validations".to_owned())
+        (!sample.is_unevaluable).then(|| "validations".to_owned())
     }
 }
 
@@ -186,15 +166,15 @@ pub(super) struct DeniedWhileUnavailable<'s>(Vec<MatchedPolicy<'s>>);
 impl<'s> ComparedAspect<'s> for DeniedWhileUnavailable<'s> {
     type Sample = PolicyKind;
 
-    fn samples(_: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> Vec<PolicyKind> {
-        PolicyKind::ALL.to_vec()
-    }
-
     fn of(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> DeniedWhileUnavailable<'s> {
         DeniedWhileUnavailable(policies.to_vec())
     }
 
-    fn level(&self, sample: &PolicyKind) -> Option<FindingLevel> {
+    fn samples(&self, _: &SampleContext<'_>) -> Vec<PolicyKind> {
+        PolicyKind::ALL.to_vec()
+    }
+
+    fn level(&self, sample: &PolicyKind, _: &SampleContext<'_>) -> Option<FindingLevel> {
         let is_closed = |matched: &MatchedPolicy<'_>| {
             matched.policy.spec.kind() == *sample && matched.policy.fails_closed
         };

@@ -88,6 +88,15 @@ impl Alphabet {
     }
 }
 
+/// Returns a shortest name for each combination of the globs, applied to names as they are, that some name can match.
+pub(super) fn sample_names_for_globs<'p>(
+    globs: impl IntoIterator<Item = &'p str>,
+    alphabet: Alphabet,
+) -> SampleNames {
+    let globs: BTreeSet<&str> = globs.into_iter().collect();
+    sample_names(&globs.into_iter().map(NamePattern::from_glob).collect::<Vec<_>>(), alphabet)
+}
+
 /// A state of the search for names: the positions in all patterns that the characters so far can lead to, and what
 /// restricts the next character.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{ParameterPolicy, type_name};
-use crate::policy::diff::{CanonicalSchemas, ComparedAspect, SampleContext, level_at, sample_drivers};
+use crate::policy::diff::{CanonicalSchemas, ComparedAspect, SampleContext, sample_drivers};
 use crate::policy::kind::{PolicySpec, policies_of_kind_not_exempting_user};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::FindingLevel;
-use tollgate_formats::gotime::Timestamp;
 
 /// apiVersion and kind of sample parameters whose type no policy names.
 const UNLISTED_TYPE: (&str, &str) = ("other.invalid/v1", "AnyOther");
@@ -27,25 +26,29 @@ pub(in crate::policy) struct SampleParameters {
 pub(in crate::policy) struct ParameterPoliciesToCompare<'s> {
     policies: Vec<(&'s Policy, &'s ParameterPolicy)>,
     schemas: CanonicalSchemas<'s>,
-    now: Timestamp,
 }
 
 impl<'s> ComparedAspect<'s> for ParameterPoliciesToCompare<'s> {
     type Sample = SampleParameters;
 
-    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleParameters> {
-        let ours = policies_of_kind_not_exempting_user(policies, PolicySpec::parameters);
-        let schemas = CanonicalSchemas::from_policies(policies);
-        let known = ours.iter().flat_map(|(_, spec)| &spec.schemas);
+    fn of(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> ParameterPoliciesToCompare<'s> {
+        ParameterPoliciesToCompare {
+            policies: policies_of_kind_not_exempting_user(policies, PolicySpec::parameters),
+            schemas: CanonicalSchemas::from_policies(policies),
+        }
+    }
+
+    fn samples(&self, circumstances: &SampleContext<'_>) -> Vec<SampleParameters> {
+        let known = self.policies.iter().flat_map(|(_, spec)| &spec.schemas);
         let known = known.map(|known| (&*known.api_version, &*known.kind));
         let types: BTreeSet<(&str, &str)> = known.chain([UNLISTED_TYPE]).collect();
         let mut samples = Vec::new();
-        if ours.is_empty() {
+        if self.policies.is_empty() {
             return samples;
         }
-        for driver in sample_drivers(ours.iter().map(|(policy, _)| *policy), circumstances) {
+        for driver in sample_drivers(self.policies.iter().map(|(policy, _)| *policy), circumstances) {
             for (api_version, kind) in &types {
-                let violated = schemas.all().map(|schema| Some(schema.to_owned())).chain([None]);
+                let violated = self.schemas.all().map(|schema| Some(schema.to_owned())).chain([None]);
                 samples.extend(violated.map(|violated| SampleParameters {
                     driver: driver.clone(),
                     api_version: (*api_version).to_owned(),
@@ -57,18 +60,7 @@ impl<'s> ComparedAspect<'s> for ParameterPoliciesToCompare<'s> {
         samples
     }
 
-    fn of(
-        policies: &[MatchedPolicy<'s>],
-        circumstances: &SampleContext<'_>,
-    ) -> ParameterPoliciesToCompare<'s> {
-        ParameterPoliciesToCompare {
-            policies: policies_of_kind_not_exempting_user(policies, PolicySpec::parameters),
-            schemas: CanonicalSchemas::from_policies(policies),
-            now: circumstances.now,
-        }
-    }
-
-    fn level(&self, sample: &SampleParameters) -> Option<FindingLevel> {
+    fn level(&self, sample: &SampleParameters, circumstances: &SampleContext<'_>) -> Option<FindingLevel> {
         let of_driver = self
             .policies
             .iter()
@@ -78,7 +70,7 @@ impl<'s> ComparedAspect<'s> for ParameterPoliciesToCompare<'s> {
                 *known.api_version == *sample.api_version && *known.kind == *sample.kind
             };
             let is_ours = !sample.driver.is_empty() || !policy.scope.is_limited_to_certain_drivers();
-            let action = level_at(policy, self.now);
+            let action = policy.level_at(Some(circumstances.now));
             match (spec.schemas.iter().position(is_known), &sample.violated) {
                 (Some(index), Some(violated)) => {
                     (self.schemas.get(policy, index) == Some(violated)).then_some(action)

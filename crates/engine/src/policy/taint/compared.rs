@@ -6,9 +6,7 @@ use super::{
     DataRequirement, EntryWithResolvedDriver, RestrictingTaintPolicy, TaintEntryGroup, TaintPolicy,
     quote_unless_plain, replace_driver_placeholder,
 };
-use crate::policy::diff::{
-    CanonicalSchemas, ComparedAspect, SampleContext, level_at, sample_drivers, sample_keys,
-};
+use crate::policy::diff::{CanonicalSchemas, ComparedAspect, SampleContext, sample_drivers, sample_keys};
 use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::policy::{MatchedPolicy, Policy, glob};
 use crate::rules::FindingLevel;
@@ -48,20 +46,23 @@ enum TaintCase {
 pub(in crate::policy) struct TaintPoliciesToCompare<'s> {
     policies: Vec<MatchedPolicy<'s>>,
     schemas: CanonicalSchemas<'s>,
-    now: Timestamp,
 }
 
 impl<'s> ComparedAspect<'s> for TaintPoliciesToCompare<'s> {
     type Sample = SampleTaint;
 
-    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleTaint> {
+    fn of(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> TaintPoliciesToCompare<'s> {
+        let schemas = CanonicalSchemas::from_policies(policies);
+        TaintPoliciesToCompare { policies: policies.to_vec(), schemas }
+    }
+
+    fn samples(&self, circumstances: &SampleContext<'_>) -> Vec<SampleTaint> {
         let ours: Vec<(MatchedPolicy<'s>, &TaintPolicy)> =
-            policies_of_kind(policies, PolicySpec::taint).collect();
+            policies_of_kind(&self.policies, PolicySpec::taint).collect();
         let mut samples = BTreeSet::new();
         if ours.is_empty() {
             return Vec::new();
         }
-        let schemas = CanonicalSchemas::from_policies(policies);
         for driver in sample_drivers(ours.iter().map(|(matched, _)| matched.policy), circumstances) {
             // A slice always has a driver.
             if driver.is_empty() && circumstances.kind == ApiKind::ResourceSlice {
@@ -92,7 +93,7 @@ impl<'s> ComparedAspect<'s> for TaintPoliciesToCompare<'s> {
                     }
                 }
                 add(TaintCase::NoData { key: key.clone() });
-                for schema in schemas.all() {
+                for schema in self.schemas.all() {
                     add(TaintCase::Data { key: key.clone(), schema: schema.to_owned() });
                 }
             }
@@ -100,19 +101,11 @@ impl<'s> ComparedAspect<'s> for TaintPoliciesToCompare<'s> {
         samples.into_iter().collect()
     }
 
-    fn of(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> TaintPoliciesToCompare<'s> {
-        TaintPoliciesToCompare {
-            policies: policies.to_vec(),
-            schemas: CanonicalSchemas::from_policies(policies),
-            now: circumstances.now,
-        }
-    }
-
-    fn level(&self, sample: &SampleTaint) -> Option<FindingLevel> {
-        let group =
-            |level| TaintEntryGroup::from_policies(&self.policies, level, &sample.driver, Some(self.now));
+    fn level(&self, sample: &SampleTaint, circumstances: &SampleContext<'_>) -> Option<FindingLevel> {
+        let now = Some(circumstances.now);
+        let group = |level| TaintEntryGroup::from_policies(&self.policies, level, &sample.driver, now);
         let groups = FindingLevel::ALL.into_iter().filter_map(group);
-        groups.filter_map(|group| group.highest_report_level(&sample.about, &self.schemas, self.now)).max()
+        groups.filter_map(|group| group.highest_report_level(&sample.about, &self.schemas, now)).max()
     }
 
     fn describe(sample: &SampleTaint) -> String {
@@ -172,10 +165,10 @@ impl TaintEntryGroup<'_> {
         &self,
         part: &TaintCase,
         schemas: &CanonicalSchemas<'_>,
-        now: Timestamp,
+        now: Option<Timestamp>,
     ) -> Option<FindingLevel> {
         let highest =
-            |policies: &mut dyn Iterator<Item = &Policy>| policies.map(|policy| level_at(policy, now)).max();
+            |policies: &mut dyn Iterator<Item = &Policy>| policies.map(|policy| policy.level_at(now)).max();
         match part {
             TaintCase::Published { key, value, effect } => {
                 let matches = |grant: &EntryWithResolvedDriver<'_>| {

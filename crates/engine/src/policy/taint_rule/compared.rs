@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use super::TaintRulePolicy;
 use super::limits::{ImpactLimits, SampleImpact};
-use crate::policy::diff::{ComparedAspect, SampleContext, level_at, sample_drivers};
+use crate::policy::diff::{ComparedAspect, SampleContext, sample_drivers};
 use crate::policy::kind::{PolicySpec, policies_of_kind_not_exempting_user};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rule_annotations;
 use crate::rules::FindingLevel;
-use tollgate_formats::gotime::Timestamp;
 
 /// A sample DeviceTaintRule that represents all rules that the policies treat equally.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -38,25 +37,9 @@ enum RuleCase {
 }
 
 /// What the TaintRulePolicies that bind the user require of rules, to be compared with those of the other set.
-pub(in crate::policy) struct TaintRulePoliciesToCompare<'s> {
-    policies: Vec<(&'s Policy, &'s TaintRulePolicy)>,
-    user: String,
-    now: Timestamp,
-}
+pub(in crate::policy) struct TaintRulePoliciesToCompare<'s>(Vec<(&'s Policy, &'s TaintRulePolicy)>);
 
 impl TaintRulePolicy {
-    /// True if the policy refuses a rule that selects by that driver and these criteria, because `requireSelector` asks
-    /// for another one.
-    fn lacks_required_criteria(&self, driver: &str, pool: bool, device: bool, other: bool) -> bool {
-        let has_driver = !driver.is_empty();
-        self.required_criteria.iter().any(|name| match &**name {
-            "driver" => !has_driver,
-            "pool" => !pool,
-            "device" => !device,
-            _ => !(has_driver || pool || device || other),
-        })
-    }
-
     /// Returns the globs for groups that may exceed the limits of the policy by acknowledging the impact; `None` if
     /// nobody or everybody may.
     pub(in crate::policy) fn acknowledging_group_globs(&self) -> Option<Vec<&str>> {
@@ -67,8 +50,12 @@ impl TaintRulePolicy {
 impl<'s> ComparedAspect<'s> for TaintRulePoliciesToCompare<'s> {
     type Sample = SampleRule;
 
-    fn samples(policies: &[MatchedPolicy<'s>], circumstances: &SampleContext<'_>) -> Vec<SampleRule> {
-        let ours = policies_of_kind_not_exempting_user(policies, PolicySpec::taint_rule);
+    fn of(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> TaintRulePoliciesToCompare<'s> {
+        TaintRulePoliciesToCompare(policies_of_kind_not_exempting_user(policies, PolicySpec::taint_rule))
+    }
+
+    fn samples(&self, circumstances: &SampleContext<'_>) -> Vec<SampleRule> {
+        let ours = &self.0;
         let mut samples = BTreeSet::new();
         if ours.is_empty() {
             return Vec::new();
@@ -93,27 +80,20 @@ impl<'s> ComparedAspect<'s> for TaintRulePoliciesToCompare<'s> {
         samples.into_iter().collect()
     }
 
-    fn of(
-        policies: &[MatchedPolicy<'s>],
-        circumstances: &SampleContext<'_>,
-    ) -> TaintRulePoliciesToCompare<'s> {
-        TaintRulePoliciesToCompare {
-            policies: policies_of_kind_not_exempting_user(policies, PolicySpec::taint_rule),
-            user: circumstances.user.to_json(),
-            now: circumstances.now,
-        }
-    }
-
-    fn level(&self, sample: &SampleRule) -> Option<FindingLevel> {
-        let of_driver = self
-            .policies
-            .iter()
-            .filter(|(policy, _)| policy.scope.matches_named_or_unknown_driver(&sample.driver));
+    fn level(&self, sample: &SampleRule, circumstances: &SampleContext<'_>) -> Option<FindingLevel> {
+        let of_driver =
+            self.0.iter().filter(|(policy, _)| policy.scope.matches_named_or_unknown_driver(&sample.driver));
         let levels = of_driver.filter_map(|(policy, spec)| {
-            let action = level_at(policy, self.now);
+            let action = policy.level_at(Some(circumstances.now));
             match &sample.about {
                 RuleCase::Selector { pool, device, other } => {
-                    spec.lacks_required_criteria(&sample.driver, *pool, *device, *other).then_some(action)
+                    let has = |name: &str| match name {
+                        "driver" => !sample.driver.is_empty(),
+                        "pool" => *pool,
+                        "device" => *device,
+                        _ => *other,
+                    };
+                    spec.missing_criteria(has, false).next().map(|_| action)
                 }
                 RuleCase::OneStep => spec.two_steps.then_some(action),
                 RuleCase::Unannotated(name) => {
@@ -124,7 +104,7 @@ impl<'s> ComparedAspect<'s> for TaintRulePoliciesToCompare<'s> {
                     most.is_some_and(|most| *age > most).then_some(action)
                 }
                 RuleCase::Impact(impact) => {
-                    spec.limits.as_ref().and_then(|limits| limits.level_for(impact, &self.user, action))
+                    spec.limits.as_ref()?.level_for(impact, circumstances.user, action)
                 }
             }
         });

@@ -16,15 +16,13 @@ use super::RuleCheckContext;
 use super::tainted::TaintedLimit;
 use crate::admission::{Context, DecodedAttributes};
 use crate::impact::{ClusterState, ImpactCounts, ImpactQuery, ProposedChange, impact_counts};
-use crate::policy::ViolationReport;
 use crate::policy::glob::Globs;
 use crate::rules::FindingLevel;
 use crate::rules::ratchet::{ReachChange, taint_reach_change};
-use crate::rules::table::POLICY_TAINT_RULE;
 use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::view;
 use tollgate_document::doc::Value;
-use tollgate_document::field::Path;
+use tollgate_formats::count::count_with_noun;
 
 /// The compiled `maxImpact`, `maxTainted`, `onUnknown` and `acknowledge` of a TaintRulePolicy.
 #[derive(Debug)]
@@ -46,12 +44,37 @@ struct AcknowledgementAnnotation {
     groups: Option<Globs>,
 }
 
+impl AcknowledgementAnnotation {
+    /// True if the user with this `userInfo` may set the annotation.
+    fn allows_user(&self, user: Value<'_>) -> bool {
+        let in_groups =
+            |groups: &Globs| user.get("groups").items().any(|group| groups.match_any(group.str()));
+        self.groups.as_ref().is_none_or(in_groups)
+    }
+}
+
 /// One value each for devices, pods and namespaces, which `maxImpact` limits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(super) struct DevicesPodsAndNamespaces<T> {
     devices: T,
     pub(super) pods: T,
     namespaces: T,
+}
+
+/// A rule that exceeds a limit, or that may exceed one.
+pub(super) struct LimitViolation {
+    /// The violation has at most this level.
+    pub(super) level: FindingLevel,
+    pub(super) detail: String,
+    /// The text for a webhook warning.
+    pub(super) short: String,
+}
+
+impl LimitViolation {
+    /// The rule certainly exceeds the limit.
+    pub(super) fn exceeded(detail: String, short: String) -> LimitViolation {
+        LimitViolation { level: FindingLevel::Deny, detail, short }
+    }
 }
 
 impl ImpactLimits {
@@ -82,87 +105,71 @@ impl ImpactLimits {
         }
     }
 
-    /// Reports a rule that affects more devices, pods or namespaces than `maxImpact` allows. An update is reported only
-    /// if it affects more than the stored rule.
-    pub(super) fn check_impact(&self, check: &RuleCheckContext<'_>, report: &mut ViolationReport<'_>) {
+    /// Returns the violation of a rule that affects more devices, pods or namespaces than `maxImpact` allows. An update
+    /// is one only if it affects more than the stored rule.
+    pub(super) fn impact_violation(&self, check: &RuleCheckContext<'_>) -> Option<LimitViolation> {
         let RuleCheckContext { admission, context, selection, cache, .. } = check;
         let evicts = selection.taint.effect() == "NoExecute";
         let limits_pods = self.max.pods.is_some() || self.max.namespaces.is_some();
         if !(evicts && limits_pods || selection.affects_pods() && self.max.devices.is_some()) {
-            return;
+            return None;
         }
-        let view::ObjectBody::Rule(rule) = admission.object.body else { return };
-        let policy = check.policy.describe();
+        let view::ObjectBody::Rule(rule) = admission.object.body else { return None };
         let numbers = |state| cache.new.get_or_init(|| rule_impact(rule, state, admission, context)).as_ref();
         let Some((state, numbers)) = context.cluster.and_then(|state| Some((state, numbers(state)?))) else {
-            return self.report_unavailable_cluster_state(check, report);
+            return self.unavailable_cluster_state(check);
         };
         let stored = check.stored_rule().filter(|_| taint_reach_change(admission) != ReachChange::Wider);
         let before = stored.and_then(|old| {
             let before = cache.old.get_or_init(|| rule_impact(old, state, admission, context));
             before.as_ref().map(|rule_impact| rule_impact.numbers)
         });
-        let before = before.unwrap_or(DevicesPodsAndNamespaces { devices: 0, pods: 0, namespaces: 0 });
-        let newly_exceeded = self.describe_newly_exceeded_limits(numbers.numbers, before);
+        let newly_exceeded = self.describe_newly_exceeded_limits(numbers.numbers, before.unwrap_or_default());
         if newly_exceeded.is_empty() {
-            if state.unreadable_objects > 0 {
-                let detail = format!(
-                    "cannot check this rule against {policy}: the numbers may be too low{}",
-                    state.caveat()
-                );
-                let short = "cannot check this rule: objects of the cluster are unreadable";
-                self.report_unknown_impact(check, report, detail, short);
-            }
-            return;
+            let why = (state.unreadable_objects > 0).then_some("objects of the cluster are unreadable")?;
+            return self.numbers_too_low(check, state, why);
         }
-        let what = &numbers.description;
+        let found = format!(
+            "the rule {}, but {} allows {newly_exceeded}",
+            numbers.description,
+            check.policy.describe()
+        );
         if numbers.is_upper_bound {
-            let detail = format!(
-                "the rule {what}, but {policy} allows {newly_exceeded}; deviceClassName and selectors are not evaluated, \
-                 so the exact numbers are not known"
-            );
-            let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
-            return self.report_unknown_impact(check, report, detail, short);
+            return self.upper_bound(&found);
         }
-        let Err(hint) = self.check_annotation_acknowledges_pods(check, Some(numbers.numbers.pods)) else {
-            return;
-        };
-        let caveat = state.caveat();
-        report
-            .report(check.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
-            .forbidden(format_args!("the rule {what}, but {policy} allows {newly_exceeded}{hint}{caveat}"))
-            .with_warning_texts(
-                check.policy,
-                format_args!("the rule exceeds the limit of {newly_exceeded}"),
-                None,
-            );
+        let hint = self.check_annotation_acknowledges_pods(check, Some(numbers.numbers.pods)).err()?;
+        let short = format!("the rule exceeds the limit of {newly_exceeded}");
+        Some(LimitViolation::exceeded(format!("{found}{hint}{}", state.caveat()), short))
     }
 
-    /// Reports that the impact is not known, because the cluster state is not available.
-    pub(super) fn report_unavailable_cluster_state(
-        &self,
-        check: &RuleCheckContext<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
-        let (what, why) = ("cannot check this rule", "the cluster state is not available");
-        let detail = format!("{what} against {}: {why}", check.policy.describe());
-        self.report_unknown_impact(check, report, detail, &format!("{what}: {why}"));
+    /// The impact is not known, because the cluster state is not available.
+    pub(super) fn unavailable_cluster_state(&self, check: &RuleCheckContext<'_>) -> Option<LimitViolation> {
+        let why = "the cluster state is not available";
+        self.unknown_impact(format!("cannot check this rule against {}: {why}", check.policy.describe()), why)
     }
 
-    /// Reports that the impact is not known, at the level of `onUnknown`; nothing if that is `Allow`.
-    pub(super) fn report_unknown_impact(
+    /// The impact is not known, because the cluster state lacks objects; `why` says which.
+    pub(super) fn numbers_too_low(
         &self,
         check: &RuleCheckContext<'_>,
-        report: &mut ViolationReport<'_>,
-        detail: String,
-        short: &str,
-    ) {
-        let Some(level) = self.on_unknown else { return };
-        report
-            .report(check.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
-            .lower_level_to(level)
-            .forbidden(detail)
-            .with_warning_texts(check.policy, short, None);
+        state: &ClusterState,
+        why: &str,
+    ) -> Option<LimitViolation> {
+        let (policy, caveat) = (check.policy.describe(), state.caveat());
+        let detail = format!("cannot check this rule against {policy}: the numbers may be too low{caveat}");
+        self.unknown_impact(detail, why)
+    }
+
+    /// The impact is not known, because the numbers in `found` are only upper bounds.
+    pub(super) fn upper_bound(&self, found: &str) -> Option<LimitViolation> {
+        let why = "deviceClassName and selectors are not evaluated";
+        self.unknown_impact(format!("{found}; {why}, so the exact numbers are not known"), why)
+    }
+
+    /// The impact is not known: a violation at the level of `onUnknown`; `None` if that is `Allow`.
+    fn unknown_impact(&self, detail: String, why: &str) -> Option<LimitViolation> {
+        let short = format!("cannot check this rule: {why}");
+        self.on_unknown.map(|level| LimitViolation { level, detail, short })
     }
 
     /// Returns the limits that are exceeded further than before the update, `20 pods and 3 namespaces`; empty if there
@@ -179,7 +186,7 @@ impl ImpactLimits {
         ];
         let passed = all.into_iter().filter_map(|(found, before, limit, what)| {
             let limit = limit.filter(|limit| found > *limit && found > before)?;
-            Some(format!("{limit} {what}{}", if limit == 1 { "" } else { "s" }))
+            Some(count_with_noun(limit, what))
         });
         join_with_and(&passed.collect::<Vec<_>>())
     }
@@ -191,20 +198,15 @@ impl ImpactLimits {
         check: &RuleCheckContext<'_>,
         pods: Option<usize>,
     ) -> Result<(), String> {
-        let Some(AcknowledgementAnnotation { annotation, groups }) = &self.acknowledge else {
-            return Err(String::new());
-        };
-        let may = groups.as_ref().is_none_or(|groups| {
-            let mut own = check.admission.user.get("groups").items();
-            own.any(|group| groups.match_any(group.str()))
-        });
+        let Some(acknowledge) = &self.acknowledge else { return Err(String::new()) };
+        let annotation = &acknowledge.annotation;
         let given = check.admission.object.metadata().annotations().get(annotation);
         // Who stored it is not known, and whoever did was judged then. Pods come and go, so the number may have
         // changed.
         if check.context.is_stored {
             return if given.exists() { Ok(()) } else { Err(String::new()) };
         }
-        if !may {
+        if !acknowledge.allows_user(check.admission.user) {
             let void = format!("; annotation {annotation} is ignored, because this user may not set it");
             return Err(if given.exists() { void } else { String::new() });
         }
@@ -253,15 +255,13 @@ pub(super) fn rule_impact(
         at: admission.now.time?,
     };
     let counts: ImpactCounts = impact_counts(query);
-    let (affects_pods, evicts) = match rule.spec().taint().effect() {
-        "NoExecute" => (true, true),
-        "NoSchedule" => (true, false),
-        _ => (false, false),
-    };
-    let numbers = DevicesPodsAndNamespaces {
-        devices: if affects_pods { query.device_count_tainted_for_scheduler(counts) } else { 0 },
-        pods: if evicts { counts.pods } else { 0 },
-        namespaces: if evicts { counts.namespaces } else { 0 },
+    let devices = || query.device_count_tainted_for_scheduler(counts);
+    let numbers = match rule.spec().taint().effect() {
+        "NoExecute" => {
+            DevicesPodsAndNamespaces { devices: devices(), pods: counts.pods, namespaces: counts.namespaces }
+        }
+        "NoSchedule" => DevicesPodsAndNamespaces { devices: devices(), ..Default::default() },
+        _ => DevicesPodsAndNamespaces::default(),
     };
     Some(RuleImpact { numbers, description: query.summary(counts), is_upper_bound: query.is_upper_bound() })
 }

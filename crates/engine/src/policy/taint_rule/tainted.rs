@@ -8,15 +8,13 @@
 //! Invariant: a request that taints no device that was not tainted before is allowed, however many are.
 
 use super::RuleCheckContext;
-use super::limits::{ImpactLimits, rule_impact};
+use super::limits::{ImpactLimits, LimitViolation, rule_impact};
 use crate::impact::{ClusterState, ProposedChange, RuleTaintedDevices, RuleTaintedDevicesQuery};
-use crate::policy::ViolationReport;
 use crate::policy::schema::parse_percentage;
-use crate::rules::table::POLICY_TAINT_RULE;
 use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::view;
 use tollgate_document::doc::Value;
-use tollgate_document::field::Path;
+use tollgate_formats::count::count_with_noun;
 
 /// The compiled `maxTainted.devices`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -49,25 +47,13 @@ struct TaintRuleChange<'c> {
 }
 
 impl TaintRuleChange<'_> {
-    /// Returns the devices that all rules together taint after the request. Without `by_class`, those of rules that also
-    /// select by class or expression are left out, as a lower bound.
-    fn tainted_devices_after_request(&self, by_class: bool) -> RuleTaintedDevices<'_> {
-        self.tainted_devices_with_change(Some(&self.new), by_class)
-    }
-
-    /// Returns the devices that all rules together taint before the request.
-    fn tainted_devices_before_request(&self) -> RuleTaintedDevices<'_> {
-        self.tainted_devices_with_change(self.old.as_ref(), true)
-    }
-
-    fn tainted_devices_with_change<'s>(
-        &'s self,
-        with: Option<&'s ProposedChange>,
-        by_class: bool,
-    ) -> RuleTaintedDevices<'s> {
+    /// Returns the devices that all rules together taint after the request or, if `is_stored`, before it. Without
+    /// `by_class`, those of rules that also select by class or expression are left out, as a lower bound.
+    fn tainted_devices(&self, is_stored: bool, by_class: bool) -> RuleTaintedDevices<'_> {
         let (snapshot, profile) = (&*self.state.snapshot, self.check.context.profile);
-        RuleTaintedDevicesQuery { snapshot, profile, without: self.name, with, by_class }
-            .devices_tainted_by_rules()
+        let with = if is_stored { self.old.as_ref() } else { Some(&self.new) };
+        let query = RuleTaintedDevicesQuery { snapshot, profile, without: self.name, with, by_class };
+        query.devices_tainted_by_rules()
     }
 
     /// Returns the drivers that the policy is about.
@@ -89,19 +75,17 @@ impl TaintRuleChange<'_> {
         driver: Option<&str>,
         by_class: bool,
     ) -> Option<ExceededLimitTexts> {
-        let after = self.tainted_devices_after_request(by_class);
+        let after = self.tainted_devices(false, by_class);
+        let stored = || self.tainted_devices(true, true);
         match limit {
             TaintedLimit::Number(limit) => {
                 let total = self.count_tainted_in_policy_scope(&after);
-                if total <= limit
-                    || total <= self.count_tainted_in_policy_scope(&self.tainted_devices_before_request())
-                {
+                if total <= limit || total <= self.count_tainted_in_policy_scope(&stored()) {
                     return None;
                 }
-                let devices = if limit == 1 { "device" } else { "devices" };
                 Some(ExceededLimitTexts {
                     found: format!("{total} devices"),
-                    allowed: format!("{limit} {devices}"),
+                    allowed: count_with_noun(limit, "device"),
                     short: format!("all rules together would taint {total} devices; the limit is {limit}"),
                 })
             }
@@ -120,9 +104,7 @@ impl TaintRuleChange<'_> {
                     let published = self.state.snapshot.published_device_count(driver);
                     let limit = (published * usize::from(percent) / 100).max(1);
                     let grows = |before: &RuleTaintedDevices<'_>| count > before.count_for_driver(driver);
-                    if count > limit
-                        && grows(before.get_or_insert_with(|| self.tainted_devices_before_request()))
-                    {
+                    if count > limit && grows(before.get_or_insert_with(stored)) {
                         found.push(format!("{count} of the {published} devices of driver {driver}"));
                         allowed.push(limit.to_string());
                     }
@@ -147,23 +129,17 @@ struct ExceededLimitTexts {
 }
 
 impl ImpactLimits {
-    /// Reports a rule with which all rules together taint more devices than `maxTainted` allows.
-    pub(super) fn check_devices_tainted_by_all_rules(
-        &self,
-        check: &RuleCheckContext<'_>,
-        report: &mut ViolationReport<'_>,
-    ) {
+    /// Returns the violation of a rule with which all rules together taint more devices than `maxTainted` allows.
+    pub(super) fn tainted_violation(&self, check: &RuleCheckContext<'_>) -> Option<LimitViolation> {
         let RuleCheckContext { admission, context, selection, cache, .. } = check;
         let (Some(limit), view::ObjectBody::Rule(rule)) = (self.max_tainted, admission.object.body) else {
-            return;
+            return None;
         };
         if !selection.affects_pods() {
-            return;
+            return None;
         }
         let policy = check.policy.describe();
-        let Some(state) = context.cluster else {
-            return self.report_unavailable_cluster_state(check, report);
-        };
+        let Some(state) = context.cluster else { return self.unavailable_cluster_state(check) };
         let old = check.stored_rule().map(ProposedChange::from_decoded_rule);
         let new = ProposedChange::from_decoded_rule(rule);
         // Not `generateName`: a rule whose name is generated replaces none.
@@ -172,38 +148,29 @@ impl ImpactLimits {
         let driver = selection.selector.and_then(view::TaintSelector::driver);
         let Some(excess) = change.newly_exceeded_limit(limit, driver, true) else {
             // Rules that were created since then do not count, and they can be as many as anybody likes.
-            let short = match state.age_seconds_if_stale {
-                Some(_) => "cannot check this rule: the cluster state is not current",
-                None if state.unreadable_objects > 0 => {
-                    "cannot check this rule: objects of the cluster are unreadable"
-                }
-                None => return,
+            let why = match state.age_seconds_if_stale {
+                Some(_) => "the cluster state is not current",
+                None if state.unreadable_objects > 0 => "objects of the cluster are unreadable",
+                None => return None,
             };
-            let caveat = state.caveat();
-            let detail =
-                format!("cannot check this rule against {policy}: the numbers may be too low{caveat}");
-            return self.report_unknown_impact(check, report, detail, short);
+            return self.numbers_too_low(check, state, why);
         };
-        let ExceededLimitTexts { found, allowed, short } = &excess;
-        let is_certain = !change.tainted_devices_after_request(true).has_class_or_expression_rules()
+        let ExceededLimitTexts { found, allowed, short } = excess;
+        let is_certain = !change.tainted_devices(false, true).has_class_or_expression_rules()
             || change.newly_exceeded_limit(limit, driver, false).is_some();
         if !is_certain {
-            let detail = format!(
-                "with this rule, all rules together taint at most {found}, but {policy} allows {allowed}; deviceClassName \
-                 and selectors are not evaluated, so the exact numbers are not known"
+            let found = format!(
+                "with this rule, all rules together taint at most {found}, but {policy} allows {allowed}"
             );
-            let short = "cannot check this rule: deviceClassName and selectors are not evaluated";
-            return self.report_unknown_impact(check, report, detail, short);
+            return self.upper_bound(&found);
         }
         let impact = cache.new.get_or_init(|| rule_impact(rule, state, admission, context));
         let pods = impact.as_ref().map(|impact| impact.numbers.pods);
-        let Err(hint) = self.check_annotation_acknowledges_pods(check, pods) else { return };
+        let hint = self.check_annotation_acknowledges_pods(check, pods).err()?;
         let caveat = state.caveat();
-        report
-            .report(check.policy, POLICY_TAINT_RULE, &Path::ROOT.field("spec"))
-            .forbidden(format_args!(
-                "with this rule, all rules together taint {found}, but {policy} allows {allowed}{hint}{caveat}"
-            ))
-            .with_warning_texts(check.policy, short, None);
+        let detail = format!(
+            "with this rule, all rules together taint {found}, but {policy} allows {allowed}{hint}{caveat}"
+        );
+        Some(LimitViolation::exceeded(detail, short))
     }
 }

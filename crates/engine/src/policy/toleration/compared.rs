@@ -9,13 +9,12 @@ use std::collections::BTreeSet;
 use super::written::WrittenToleration;
 use super::{TolerationEntryGroup, TolerationPolicy};
 use crate::admission::Operation;
-use crate::policy::diff::{ComparedAspect, SampleContext, level_at};
+use crate::policy::diff::{ComparedAspect, SampleContext};
 use crate::policy::entries::{TolerationEntry, quote_unless_plain};
 use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::policy::{MatchedPolicy, Policy};
 use crate::rules::FindingLevel;
 use crate::tolerance::coverage::{EffectSet, KeyPattern, PolicyEntry, ToleratedTaints};
-use tollgate_formats::gotime::Timestamp;
 
 /// Sample name that no entry names.
 const UNLISTED_VALUE: &str = "any-other";
@@ -51,20 +50,30 @@ impl TolerationPolicy {
 
 /// What the TolerationPolicies that match allow and deny, to be compared with those of the other set.
 pub(in crate::policy) struct TolerationPoliciesToCompare<'s> {
+    policies: Vec<&'s TolerationPolicy>,
     groups: Vec<TolerationEntryGroup<'s>>,
-    now: Timestamp,
 }
 
 impl<'s> ComparedAspect<'s> for TolerationPoliciesToCompare<'s> {
     type Sample = SampleToleration;
 
-    fn samples(policies: &[MatchedPolicy<'s>], _: &SampleContext<'_>) -> Vec<SampleToleration> {
-        let entries: Vec<&PolicyEntry> = policies_of_kind(policies, PolicySpec::toleration)
-            .flat_map(|(_, policy)| policy.allow_default_and_deny_entries().map(|grant| &grant.entry))
-            .collect();
-        if policies_of_kind(policies, PolicySpec::toleration).next().is_none() {
+    fn of(
+        policies: &[MatchedPolicy<'s>],
+        circumstances: &SampleContext<'_>,
+    ) -> TolerationPoliciesToCompare<'s> {
+        let group = |level| TolerationEntryGroup::from_policies(policies, level, Some(circumstances.now));
+        TolerationPoliciesToCompare {
+            policies: policies_of_kind(policies, PolicySpec::toleration).map(|(_, policy)| policy).collect(),
+            groups: FindingLevel::ALL.into_iter().rev().filter_map(group).collect(),
+        }
+    }
+
+    fn samples(&self, _: &SampleContext<'_>) -> Vec<SampleToleration> {
+        if self.policies.is_empty() {
             return Vec::new();
         }
+        let entries = self.policies.iter().flat_map(|policy| policy.allow_default_and_deny_entries());
+        let entries: Vec<&PolicyEntry> = entries.map(|grant| &grant.entry).collect();
         let keys: BTreeSet<Option<String>> = entries
             .iter()
             .filter_map(|entry| match &entry.keys {
@@ -106,19 +115,10 @@ impl<'s> ComparedAspect<'s> for TolerationPoliciesToCompare<'s> {
         samples
     }
 
-    fn of(
-        policies: &[MatchedPolicy<'s>],
-        circumstances: &SampleContext<'_>,
-    ) -> TolerationPoliciesToCompare<'s> {
-        let group = |level| TolerationEntryGroup::from_policies(policies, level, Some(circumstances.now));
-        let groups = FindingLevel::ALL.into_iter().rev().filter_map(group).collect();
-        TolerationPoliciesToCompare { groups, now: circumstances.now }
-    }
-
-    fn level(&self, sample: &SampleToleration) -> Option<FindingLevel> {
+    fn level(&self, sample: &SampleToleration, circumstances: &SampleContext<'_>) -> Option<FindingLevel> {
         let taints = sample.tolerated_taints();
         let refusing = self.groups.iter().flat_map(|group| group.refusing_policies(&taints));
-        refusing.map(|policy| level_at(policy, self.now)).max()
+        refusing.map(|policy| policy.level_at(Some(circumstances.now))).max()
     }
 
     /// Returns the toleration as YAML, such as `{key: a/b, operator: Exists, effect: NoExecute}`, with words such as
@@ -166,8 +166,8 @@ impl<'s> TolerationEntryGroup<'s> {
         let restricting = self.restricting.filter(|_| !self.uncovered_effects(taints).is_empty());
         let requiring = self.requires_key.filter(|_| taints.key.is_none());
         let denying = self.denied.iter().filter(|(_, grant)| grant.entry.intersects(taints));
-        let policies = restricting.map(|matched| matched.policy).into_iter().chain(requiring);
-        policies.chain(denying.map(|(matched, _)| matched.policy).collect::<Vec<_>>())
+        let policies = restricting.into_iter().chain(requiring);
+        policies.chain(denying.map(|(policy, _)| *policy).collect::<Vec<_>>())
     }
 }
 
@@ -176,13 +176,6 @@ pub(in crate::policy) struct DefaultTolerationsToCompare<'s>(Vec<&'s WrittenTole
 
 impl<'s> ComparedAspect<'s> for DefaultTolerationsToCompare<'s> {
     type Sample = &'s WrittenToleration;
-
-    fn samples(
-        policies: &[MatchedPolicy<'s>],
-        circumstances: &SampleContext<'_>,
-    ) -> Vec<&'s WrittenToleration> {
-        DefaultTolerationsToCompare::of(policies, circumstances).0
-    }
 
     fn of(
         policies: &[MatchedPolicy<'s>],
@@ -194,9 +187,13 @@ impl<'s> ComparedAspect<'s> for DefaultTolerationsToCompare<'s> {
         DefaultTolerationsToCompare(adding.flat_map(|(_, policy)| &policy.defaults).collect())
     }
 
+    fn samples(&self, _: &SampleContext<'_>) -> Vec<&'s WrittenToleration> {
+        self.0.clone()
+    }
+
     /// Returns `Deny` for a default toleration that is not added, because not adding it has the same effect as not
     /// allowing it.
-    fn level(&self, sample: &&'s WrittenToleration) -> Option<FindingLevel> {
+    fn level(&self, sample: &&'s WrittenToleration, _: &SampleContext<'_>) -> Option<FindingLevel> {
         let wanted = sample.tolerated_taints_with_duration(false);
         let is_added =
             self.0.iter().any(|added| added.tolerated_taints_with_duration(false).contains(&wanted));

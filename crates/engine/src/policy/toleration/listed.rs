@@ -5,6 +5,7 @@
 use super::{EntryWithPolicy, TolerationEntryGroup};
 use crate::admission::{LabelsIfKnown, Operation};
 use crate::policy::conditions::ObjectDependency;
+use crate::policy::entries::TolerationEntry;
 use crate::policy::kind::{PolicySpec, policies_of_kind};
 use crate::policy::matching::ScopeMatch;
 use crate::policy::{MatchedPolicy, Policy, PolicySet};
@@ -103,25 +104,15 @@ fn list_entries(
     };
     let group = TolerationEntryGroup::from_policies(policies, action, Some(now));
     let entries = |grants: Option<&Vec<EntryWithPolicy<'_>>>| -> Vec<ListedEntry> {
-        grants
-            .into_iter()
-            .flatten()
-            .map(|(matched, grant)| ListedEntry {
-                text: grant.describe(),
-                entry: Some(grant.entry.clone()),
-                reason: grant.terms.reason.as_deref().map(str::to_owned),
-                expires: grant.terms.expires.map(gotime::rfc3339),
-                ..listed_entry_without_text(matched.policy, &grant.terms.location)
-            })
-            .collect()
+        let grants = grants.into_iter().flatten();
+        grants.map(|(policy, grant)| listed_entry(policy, grant, grant.describe())).collect()
     };
     let mut defaults = Vec::new();
     for (matched, policy) in
         ours.iter().filter(|(matched, _)| matched.binds && matched.policy.adds_tolerations())
     {
-        defaults.extend(policy.defaults.iter().enumerate().map(|(index, default)| ListedEntry {
-            text: default.to_string(),
-            ..listed_entry_without_text(matched.policy, &format!("defaults[{index}]"))
+        defaults.extend(policy.defaults.iter().zip(&policy.default_entries).map(|(default, grant)| {
+            ListedEntry { entry: None, ..listed_entry(matched.policy, grant, default.to_string()) }
         }));
     }
     Some(ListedTolerationEntries {
@@ -144,16 +135,16 @@ fn list_entries(
     })
 }
 
-/// Creates a list entry for an entry of a policy, without its text and terms.
-fn listed_entry_without_text(policy: &Policy, location: &str) -> ListedEntry {
+/// Creates a list entry for an entry of a policy.
+fn listed_entry(policy: &Policy, grant: &TolerationEntry, text: String) -> ListedEntry {
     ListedEntry {
         policy: policy.kind_and_name(),
         source: policy.source.to_string(),
-        location: location.to_owned(),
-        text: String::new(),
-        entry: None,
-        reason: None,
-        expires: None,
+        location: grant.terms.location.to_string(),
+        text,
+        entry: Some(grant.entry.clone()),
+        reason: grant.terms.reason.as_deref().map(str::to_owned),
+        expires: grant.terms.expires.map(gotime::rfc3339),
         is_conditional: !policy.expressions.conditions.is_empty(),
     }
 }

@@ -4,22 +4,24 @@ use std::collections::BTreeSet;
 
 use super::{AcknowledgementAnnotation, DevicesPodsAndNamespaces, ImpactLimits, TaintedLimit};
 use crate::rules::FindingLevel;
-use tollgate_document::doc;
+use tollgate_document::doc::Value;
 
 /// A sample impact that represents all impacts that the policies treat equally.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(in crate::policy::taint_rule) enum SampleImpact {
+pub(in crate::policy::taint_rule) struct SampleImpact {
+    numbers: ImpactNumbers,
+    /// The annotation that acknowledges the number of pods.
+    acknowledged: Option<String>,
+}
+
+/// What a sample rule affects.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum ImpactNumbers {
     /// The cluster is not known.
     Unknown,
-    Known {
-        devices: usize,
-        pods: usize,
-        namespaces: usize,
-        /// The annotation that acknowledges the number of pods.
-        acknowledged: Option<String>,
-    },
+    Known(DevicesPodsAndNamespaces<usize>),
     /// All rules together taint this number of devices, or this percentage of a driver's devices.
-    Tainted { limit: TaintedLimit, acknowledged: Option<String> },
+    Tainted(TaintedLimit),
 }
 
 impl SampleImpact {
@@ -39,16 +41,14 @@ impl SampleImpact {
         let annotations = limits.iter().filter_map(|limits| limits.acknowledge.as_ref());
         let annotations: BTreeSet<Option<String>> =
             annotations.map(|acknowledge| Some(acknowledge.annotation.to_string())).chain([None]).collect();
-        let mut all = vec![SampleImpact::Unknown];
+        let mut all = vec![SampleImpact { numbers: ImpactNumbers::Unknown, acknowledged: None }];
         let [devices, pods, namespaces] =
             [around(|max| max.devices), around(|max| max.pods), around(|max| max.namespaces)];
         // One number at a time: each limit is exceeded or not by itself.
         for acknowledged in annotations {
-            let known = |devices, pods, namespaces| SampleImpact::Known {
-                devices,
-                pods,
-                namespaces,
-                acknowledged: acknowledged.clone(),
+            let sample = |numbers| SampleImpact { numbers, acknowledged: acknowledged.clone() };
+            let known = |devices, pods, namespaces| {
+                sample(ImpactNumbers::Known(DevicesPodsAndNamespaces { devices, pods, namespaces }))
             };
             all.extend(devices.iter().map(|number| known(*number, 0, 0)));
             all.extend(pods.iter().map(|number| known(0, *number, 0)));
@@ -57,63 +57,51 @@ impl SampleImpact {
                 TaintedLimit::Number(number) => TaintedLimit::Number(number.saturating_add(1)),
                 TaintedLimit::Percent(percent) => TaintedLimit::Percent(percent.saturating_add(1)),
             });
-            let tainted = |limit| SampleImpact::Tainted { limit, acknowledged: acknowledged.clone() };
-            all.extend(beyond.map(tainted));
+            all.extend(beyond.map(|limit| sample(ImpactNumbers::Tainted(limit))));
         }
         all
     }
 
     /// True if the sample is about `maxTainted`, where a number and a percentage cannot be compared.
     pub(in crate::policy::taint_rule) fn is_about_max_tainted(&self) -> bool {
-        matches!(self, SampleImpact::Tainted { .. })
+        matches!(self.numbers, ImpactNumbers::Tainted(_))
     }
 
     /// Returns how large the sample impact is, to find the smallest one.
     pub(in crate::policy::taint_rule) fn impact_size(&self) -> usize {
-        match self {
-            SampleImpact::Unknown => 0,
-            SampleImpact::Tainted { acknowledged, .. } => 1 + usize::from(acknowledged.is_some()),
-            SampleImpact::Known { devices, pods, namespaces, acknowledged } => {
-                let parts = [*devices, *pods, *namespaces, usize::from(acknowledged.is_some())];
-                parts.into_iter().fold(0, usize::saturating_add)
-            }
-        }
+        let parts = match self.numbers {
+            ImpactNumbers::Unknown => [0; 3],
+            ImpactNumbers::Tainted(_) => [1, 0, 0],
+            ImpactNumbers::Known(numbers) => [numbers.devices, numbers.pods, numbers.namespaces],
+        };
+        parts.into_iter().fold(usize::from(self.acknowledged.is_some()), usize::saturating_add)
     }
 }
 
 /// Writes the impact as a phrase about a rule.
 impl std::fmt::Display for SampleImpact {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (devices, pods, namespaces, acknowledged) = match self {
-            SampleImpact::Unknown => return f.write_str("whose impact is not known"),
-            SampleImpact::Tainted { limit, acknowledged } => {
-                match limit {
-                    TaintedLimit::Number(number) => write!(f, "with which all rules taint {number} devices")?,
-                    TaintedLimit::Percent(percent) => {
-                        write!(f, "with which all rules taint {percent}% of the devices of a driver")?;
-                    }
+        match self.numbers {
+            ImpactNumbers::Unknown => f.write_str("whose impact is not known")?,
+            ImpactNumbers::Tainted(TaintedLimit::Number(number)) => {
+                write!(f, "with which all rules taint {number} devices")?;
+            }
+            ImpactNumbers::Tainted(TaintedLimit::Percent(percent)) => {
+                write!(f, "with which all rules taint {percent}% of the devices of a driver")?;
+            }
+            ImpactNumbers::Known(DevicesPodsAndNamespaces { devices, pods, namespaces }) => {
+                let (verb, number, what) = match (devices, pods) {
+                    (0, 0) => ("that evicts pods in", namespaces, "namespaces"),
+                    (0, pods) => ("that evicts", pods, "pods"),
+                    (devices, _) => ("that affects", devices, "devices"),
+                };
+                match number {
+                    usize::MAX => write!(f, "{verb} any number of {what}")?,
+                    number => write!(f, "{verb} {number} {what}")?,
                 }
-                return acknowledged
-                    .iter()
-                    .try_for_each(|name| write!(f, " and is acknowledged with {name}"));
             }
-            SampleImpact::Known { devices, pods, namespaces, acknowledged } => {
-                (devices, pods, namespaces, acknowledged)
-            }
-        };
-        let (verb, number, what) = match (devices, pods) {
-            (0, 0) => ("that evicts pods in", *namespaces, "namespaces"),
-            (0, pods) => ("that evicts", *pods, "pods"),
-            (devices, _) => ("that affects", *devices, "devices"),
-        };
-        match number {
-            usize::MAX => write!(f, "{verb} any number of {what}")?,
-            number => write!(f, "{verb} {number} {what}")?,
         }
-        match acknowledged {
-            Some(annotation) => write!(f, " and is acknowledged with {annotation}"),
-            None => Ok(()),
-        }
+        self.acknowledged.iter().try_for_each(|name| write!(f, " and is acknowledged with {name}"))
     }
 }
 
@@ -129,39 +117,29 @@ impl ImpactLimits {
     pub(in crate::policy::taint_rule) fn level_for(
         &self,
         impact: &SampleImpact,
-        user: &str,
+        user: Value<'_>,
         action: FindingLevel,
     ) -> Option<FindingLevel> {
         let limits = [self.max.devices, self.max.pods, self.max.namespaces];
         let is_limited = limits.iter().any(Option::is_some) || self.max_tainted.is_some();
-        let (is_exceeded, acknowledged) = match impact {
-            SampleImpact::Unknown => {
+        let is_exceeded = match (impact.numbers, self.max_tainted) {
+            (ImpactNumbers::Unknown, _) => {
                 return self.on_unknown.filter(|_| is_limited).map(|level| level.min(action));
             }
-            SampleImpact::Known { devices, pods, namespaces, acknowledged } => {
-                let numbers =
-                    DevicesPodsAndNamespaces { devices: *devices, pods: *pods, namespaces: *namespaces };
-                let nothing = DevicesPodsAndNamespaces { devices: 0, pods: 0, namespaces: 0 };
-                (!self.describe_newly_exceeded_limits(numbers, nothing).is_empty(), acknowledged)
+            (ImpactNumbers::Known(numbers), _) => {
+                !self.describe_newly_exceeded_limits(numbers, DevicesPodsAndNamespaces::default()).is_empty()
             }
-            SampleImpact::Tainted { limit, acknowledged } => {
-                let is_exceeded = match (limit, self.max_tainted) {
-                    (TaintedLimit::Number(number), Some(TaintedLimit::Number(most))) => *number > most,
-                    (TaintedLimit::Percent(percent), Some(TaintedLimit::Percent(most))) => *percent > most,
-                    _ => false,
-                };
-                (is_exceeded, acknowledged)
+            (ImpactNumbers::Tainted(TaintedLimit::Number(number)), Some(TaintedLimit::Number(most))) => {
+                number > most
             }
+            (ImpactNumbers::Tainted(TaintedLimit::Percent(percent)), Some(TaintedLimit::Percent(most))) => {
+                percent > most
+            }
+            (ImpactNumbers::Tainted(_), _) => false,
         };
-        if !is_exceeded {
-            return None;
-        }
-        let user = doc::parse(user).ok();
-        let may = |AcknowledgementAnnotation { annotation, groups }: &AcknowledgementAnnotation| {
-            let mut own = user.iter().flat_map(|user| user.root().get("groups").items());
-            acknowledged.as_deref() == Some(&**annotation)
-                && groups.as_ref().is_none_or(|groups| own.any(|group| groups.match_any(group.str())))
+        let may = |acknowledge: &AcknowledgementAnnotation| {
+            impact.acknowledged.as_deref() == Some(&*acknowledge.annotation) && acknowledge.allows_user(user)
         };
-        if self.acknowledge.as_ref().is_some_and(may) { None } else { Some(action) }
+        (is_exceeded && !self.acknowledge.as_ref().is_some_and(may)).then_some(action)
     }
 }
