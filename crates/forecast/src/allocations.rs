@@ -4,6 +4,8 @@
 //! claim set and node: those for the initial state for all runs, those for a node whose devices have changed for the
 //! rest of the run.
 
+#![allow(clippy::indexing_slicing, reason = "the indices of claim sets and eras are places in their lists")]
+
 use crate::device_features::unmodelled_claim_features;
 use crate::eras::EraIndexOfEachKind;
 use crate::held::ClaimAllocation;
@@ -41,8 +43,8 @@ pub(crate) enum NodeAllocationResult<'p> {
     Unschedulable(UnschedulableReason),
     /// The allocation failed. The message names claims, so it is not cached.
     Failed,
-    Unsupported(&'static str),
-    GaveUp(u64),
+    /// The result depends on this, which is not simulated.
+    NotModelled(String),
 }
 
 /// Allocator results that are cached for all simulated runs of one thread.
@@ -50,18 +52,18 @@ pub(crate) enum NodeAllocationResult<'p> {
 pub(crate) struct AllocationCache<'p> {
     plan: &'p Plan<'p>,
     claim_sets: HashMap<(usize, Vec<u32>), ClaimSetIndex, RandomState>,
-    claims: Vec<Result<ClaimsToAllocate<'p>, UnschedulableReason>>,
+    claims: Vec<Result<Rc<ClaimsToAllocate<'p>>, UnschedulableReason>>,
     specs: Vec<Vec<NumberedClaimSpec<'p>>>,
     /// Features that an allocation depends on and that are not simulated, by device era and claim set.
     unmodelled: HashMap<(usize, ClaimSetIndex), Rc<[&'static str]>, RandomState>,
     /// Evaluators of device selectors, by device era.
     selectors: Vec<CelSelectorEvaluator>,
     /// The pools available on each node, by device era and node era.
-    pools: HashMap<(usize, usize), Vec<Option<Rc<NodePools<'p>>>>, RandomState>,
+    pools: HashMap<(usize, usize, NodeIndex), Rc<NodePools<'p>>, RandomState>,
     /// For pools that only one node can use, the name of this node, by device era.
     local: Vec<HashMap<(&'p str, &'p str), &'p str, RandomState>>,
-    /// Allocator results for the initial device usage, by device era, node era and claim set.
-    found: HashMap<(usize, usize, ClaimSetIndex), Vec<Option<NodeAllocationResult<'p>>>, RandomState>,
+    /// Allocator results for the initial device usage, by device era, node era, claim set and node.
+    found: HashMap<(usize, usize, ClaimSetIndex, NodeIndex), NodeAllocationResult<'p>, RandomState>,
 }
 
 impl<'p> AllocationCache<'p> {
@@ -93,7 +95,7 @@ impl<'p> AllocationCache<'p> {
         let next = self.claims.len();
         let claim_set = *self.claim_sets.entry(key).or_insert(next);
         if claim_set == next {
-            self.claims.push(read_claims(self.plan, era, claims));
+            self.claims.push(read_claims(self.plan, era, claims).map(Rc::new));
             self.specs.push(claims.iter().map(|claim| claim.spec).collect());
         }
         claim_set
@@ -108,60 +110,45 @@ impl<'p> AllocationCache<'p> {
         if let Some(known) = self.unmodelled.get(&(era.devices, claim_set)) {
             return Rc::clone(known);
         }
-        let eras = &self.plan.eras;
-        let found =
-            match (self.specs.get(claim_set), eras.devices.get(era.devices), eras.classes.get(era.classes)) {
-                (Some(specs), Some(devices), Some(classes)) => unmodelled_claim_features(
-                    specs,
-                    &devices.unmodelled,
-                    self.plan.release.profile,
-                    |name| classes.classes.get(name).copied(),
-                    |selectors, device| self.may_match(era, selectors, device),
-                ),
-                _ => Vec::new(),
-            };
-        let found: Rc<[&'static str]> = found.into();
+        let classes = &self.plan.eras.classes_in(era).classes;
+        let found: Rc<[&'static str]> = unmodelled_claim_features(
+            &self.specs[claim_set],
+            &self.plan.eras.devices_in(era).unmodelled,
+            self.plan.release.profile,
+            |name| classes.get(name).copied(),
+            // The result of one that fails is not known.
+            |selectors, device| self.selectors_match(era, selectors, device, true),
+        )
+        .into();
         self.unmodelled.insert((era.devices, claim_set), Rc::clone(&found));
         found
     }
 
-    /// True if all selectors match the device, or if one of them fails, so that its result is unknown.
-    fn may_match(
+    /// True if all selectors match the device. A selector that fails counts as `if_failed`.
+    pub(crate) fn selectors_match(
         &self,
         era: EraIndexOfEachKind,
         selectors: List<'p, Selector<'p>>,
         device: Candidate<'p>,
+        if_failed: bool,
     ) -> bool {
-        let Some(evaluator) = self.selectors.get(era.devices) else { return true };
-        let mut answers = selectors
-            .iter()
-            .map(|selector| evaluator.matches(selector.cel().map_or("", |cel| cel.expression()), device));
-        answers.all(|answer| answer != Ok(false))
-    }
-
-    /// True if the selector matches the device. A selector that fails does not match.
-    pub(crate) fn selector_matches(
-        &self,
-        era: EraIndexOfEachKind,
-        expression: &str,
-        device: Candidate<'p>,
-    ) -> bool {
-        let selectors = self.selectors.get(era.devices);
-        selectors.is_some_and(|selectors| selectors.matches(expression, device) == Ok(true))
+        selectors.iter().all(|selector| {
+            let expression = selector.cel().map_or("", |cel| cel.expression());
+            self.selectors[era.devices].matches(expression, device).unwrap_or(if_failed)
+        })
     }
 
     /// The reason why these claims cannot be allocated on any node, if known before checking nodes.
     pub(crate) fn rejection_on_all_nodes(&self, claim_set: ClaimSetIndex) -> Option<&UnschedulableReason> {
-        self.claims.get(claim_set)?.as_ref().err()
+        self.claims[claim_set].as_ref().err()
     }
 
     /// The pools available on a node, computed on first use.
-    fn pools(&mut self, era: EraIndexOfEachKind, node: NodeIndex) -> Option<Rc<NodePools<'p>>> {
-        let nodes = self.plan.eras.nodes.get(era.nodes)?;
-        let inventory = &self.plan.eras.devices.get(era.devices)?.inventory;
-        let known = self.pools.entry((era.devices, era.nodes)).or_insert_with(|| vec![None; nodes.len()]);
-        let slot = known.get_mut(node.get())?;
-        Some(Rc::clone(slot.get_or_insert_with(|| Rc::new(inventory.pools_for(nodes.get(node).node)))))
+    fn pools(&mut self, era: EraIndexOfEachKind, node: NodeIndex) -> Rc<NodePools<'p>> {
+        let eras = &self.plan.eras;
+        let pools = || eras.devices_in(era).inventory.pools_for(eras.nodes_in(era).get(node).node);
+        let known = self.pools.entry((era.devices, era.nodes, node)).or_insert_with(|| Rc::new(pools()));
+        Rc::clone(known)
     }
 
     fn allocate(
@@ -170,49 +157,46 @@ impl<'p> AllocationCache<'p> {
         node: NodeIndex,
         usage: &DeviceUsage<'p>,
         claims: &ClaimsToAllocate<'p>,
-    ) -> Option<AllocationOutcome<'p>> {
-        let pools = self.pools(era, node)?;
+    ) -> AllocationOutcome<'p> {
+        let pools = self.pools(era, node);
         let allocator = Allocator {
-            inventory: &self.plan.eras.devices.get(era.devices)?.inventory,
+            inventory: &self.plan.eras.devices_in(era).inventory,
             usage,
-            selectors: self.selectors.get(era.devices)?,
+            selectors: &self.selectors[era.devices],
             max_steps: self.plan.settings.max_steps,
         };
-        Some(allocator.allocate(&pools, claims))
+        allocator.allocate(&pools, claims)
     }
 
-    /// The allocator's result for a claim set on a node with this device usage; `None` if the era does not exist.
+    /// The allocator's result for a claim set on a node with this device usage.
     fn compute_allocation_on_node(
         &mut self,
         era: EraIndexOfEachKind,
         node: NodeIndex,
         usage: &DeviceUsage<'p>,
         claim_set: ClaimSetIndex,
-    ) -> Option<NodeAllocationResult<'p>> {
-        let claims =
-            std::mem::replace(self.claims.get_mut(claim_set)?, Err(UnschedulableReason::CannotAllocate));
-        let outcome = claims.as_ref().ok().and_then(|claims| self.allocate(era, node, usage, claims));
-        if let Some(slot) = self.claims.get_mut(claim_set) {
-            *slot = claims;
-        }
-        Some(match outcome? {
+    ) -> NodeAllocationResult<'p> {
+        let outcome = match self.claims[claim_set].clone() {
+            Ok(claims) => self.allocate(era, node, usage, &claims),
+            Err(reason) => AllocationOutcome::Unschedulable(reason),
+        };
+        match outcome {
             AllocationOutcome::Allocated(allocations) => {
                 let held = allocations
                     .iter()
                     .map(|allocation| Arc::new(ClaimAllocation::from_allocation(allocation)));
                 let held: Rc<[Arc<ClaimAllocation<'p>>]> = held.collect();
-                let specs = self.specs.get(claim_set).into_iter().flatten();
-                let score = specs
-                    .zip(held.iter())
-                    .map(|(spec, held)| held.score_by_chosen_alternatives(spec.spec))
-                    .sum();
+                let with_specs = self.specs[claim_set].iter().zip(held.iter());
+                let score = with_specs.map(|(spec, held)| held.score_by_chosen_alternatives(spec.spec)).sum();
                 NodeAllocationResult::Allocated(held, score)
             }
             AllocationOutcome::Unschedulable(reason) => NodeAllocationResult::Unschedulable(reason),
             AllocationOutcome::Failed(_) => NodeAllocationResult::Failed,
-            AllocationOutcome::Unsupported(what) => NodeAllocationResult::Unsupported(what),
-            AllocationOutcome::GaveUp { steps } => NodeAllocationResult::GaveUp(steps),
-        })
+            AllocationOutcome::Unsupported(what) => NodeAllocationResult::NotModelled(what.to_owned()),
+            AllocationOutcome::GaveUp { steps } => {
+                NodeAllocationResult::NotModelled(format!("gave up after {steps} steps"))
+            }
+        }
     }
 }
 
@@ -228,8 +212,7 @@ fn read_claims<'p>(
         version: claim.spec.version,
         spec: claim.spec.spec,
     });
-    let era = plan.eras.classes.get(era.classes).ok_or(UnschedulableReason::CannotAllocate)?;
-    ClaimsToAllocate::new(unallocated, [], &era.classes, &plan.release.semantics)
+    ClaimsToAllocate::new(unallocated, [], &plan.eras.classes_in(era).classes, &plan.release.semantics)
 }
 
 /// The devices held by claims in one simulated run.
@@ -249,11 +232,11 @@ pub(crate) struct SimulatedDevices<'p> {
 
 impl<'p> SimulatedDevices<'p> {
     /// The device usage at the start of an era: the devices that the claims of the state hold.
-    pub(crate) fn new(plan: &'p Plan<'p>, era: EraIndexOfEachKind) -> Option<SimulatedDevices<'p>> {
-        let nodes = plan.eras.nodes.get(era.nodes)?.len();
-        let usage = plan.eras.devices.get(era.devices)?.usage.clone();
+    pub(crate) fn new(plan: &'p Plan<'p>, era: EraIndexOfEachKind) -> SimulatedDevices<'p> {
+        let changed = vec![0; plan.eras.nodes_in(era).len()];
+        let usage = plan.eras.devices_in(era).usage.clone();
         let found = HashMap::default();
-        Some(SimulatedDevices { plan, era, usage, changed: vec![0; nodes], changed_all: 0, clock: 0, found })
+        SimulatedDevices { plan, era, usage, changed, changed_all: 0, clock: 0, found }
     }
 
     /// Records that a claim was allocated (`is_held`) or deallocated.
@@ -263,8 +246,8 @@ impl<'p> SimulatedDevices<'p> {
         held: &ClaimAllocation<'p>,
         is_held: bool,
     ) {
-        let Some(devices) = self.plan.eras.devices.get(self.era.devices) else { return };
-        for holding in held.holdings_without_admin_access(&devices.inventory) {
+        let inventory = &self.plan.eras.devices_in(self.era).inventory;
+        for holding in held.holdings_without_admin_access(inventory) {
             if is_held {
                 self.usage.add_holding(&holding);
             } else {
@@ -272,18 +255,15 @@ impl<'p> SimulatedDevices<'p> {
             }
         }
         self.clock += 1;
-        let nodes = self.plan.eras.nodes.get(self.era.nodes);
+        let nodes = self.plan.eras.nodes_in(self.era);
         for device in &held.devices {
-            let local = cache.local.get(self.era.devices);
-            let local = local.and_then(|local| local.get(&(device.driver, device.pool)));
-            match local {
+            match cache.local[self.era.devices].get(&(device.driver, device.pool)) {
+                None => self.changed_all = self.clock,
                 Some(node) => {
-                    let node = nodes.and_then(|nodes| nodes.find(node));
-                    if let Some(changed) = node.and_then(|node| self.changed.get_mut(node.get())) {
-                        *changed = self.clock;
+                    if let Some(node) = nodes.find(node) {
+                        self.changed[node.get()] = self.clock;
                     }
                 }
-                None => self.changed_all = self.clock,
             }
         }
     }
@@ -294,32 +274,26 @@ impl<'p> SimulatedDevices<'p> {
         cache: &mut AllocationCache<'p>,
         node: NodeIndex,
         claim_set: ClaimSetIndex,
-    ) -> Option<NodeAllocationResult<'p>> {
+    ) -> NodeAllocationResult<'p> {
         let era = self.era;
-        let changed = self.changed.get(node.get()).copied().unwrap_or(0).max(self.changed_all);
+        let changed = self.changed[node.get()].max(self.changed_all);
+        let for_all_runs = (era.devices, era.nodes, claim_set, node);
+        let known = if changed == 0 {
+            cache.found.get(&for_all_runs)
+        } else {
+            let found = self.found.get(&(claim_set, node.get()));
+            found.filter(|(since, _)| *since >= changed).map(|(_, found)| found)
+        };
+        if let Some(found) = known {
+            return found.clone();
+        }
+        let found = cache.compute_allocation_on_node(era, node, &self.usage, claim_set);
         if changed == 0 {
-            let nodes = self.changed.len();
-            let key = (era.devices, era.nodes, claim_set);
-            let known =
-                cache.found.get(&key).and_then(|known| known.get(node.get())).and_then(Option::as_ref);
-            if let Some(found) = known {
-                return Some(found.clone());
-            }
-            let found = cache.compute_allocation_on_node(era, node, &self.usage, claim_set)?;
-            let known = cache.found.entry(key).or_insert_with(|| vec![None; nodes]);
-            if let Some(slot) = known.get_mut(node.get()) {
-                *slot = Some(found.clone());
-            }
-            return Some(found);
+            cache.found.insert(for_all_runs, found.clone());
+        } else {
+            self.found.insert((claim_set, node.get()), (self.clock, found.clone()));
         }
-        if let Some((since, found)) = self.found.get(&(claim_set, node.get()))
-            && *since >= changed
-        {
-            return Some(found.clone());
-        }
-        let found = cache.compute_allocation_on_node(era, node, &self.usage, claim_set)?;
-        self.found.insert((claim_set, node.get()), (self.clock, found.clone()));
-        Some(found)
+        found
     }
 
     /// The allocator's error for these claims on a node, computed again because the cached result has no message.
@@ -330,7 +304,7 @@ impl<'p> SimulatedDevices<'p> {
         claims: &[ClaimWithoutAllocation<'p>],
     ) -> Option<AllocationError> {
         let claims = read_claims(self.plan, self.era, claims).ok()?;
-        match cache.allocate(self.era, node, &self.usage, &claims)? {
+        match cache.allocate(self.era, node, &self.usage, &claims) {
             AllocationOutcome::Failed(error) => Some(error),
             _ => None,
         }

@@ -142,23 +142,18 @@ impl<'p> Simulation<'_, 'p> {
         if self.retries_all {
             return true;
         }
+        let entry = self.plan.tables.pod(pod);
+        let mut claims = entry.references.iter().filter_map(|reference| reference.claim);
         !self.changed_claims.is_empty()
-            && self.plan.tables.pods.get(pod).is_some_and(|entry| {
-                // A missing claim has no condition, and one that is there and does not change does not help.
-                let waits_for_pods =
-                    pending.condition.is_some() && entry.spec.get("affinity").get("podAffinity").exists();
-                let mut claims = entry.references.iter().filter_map(|reference| reference.claim);
-                waits_for_pods || claims.any(|claim| self.changed_claims.contains(&claim))
-            })
+            // A missing claim has no condition, and one that is there and does not change does not help.
+            && (pending.condition.is_some() && entry.spec.get("affinity").get("podAffinity").exists()
+                || claims.any(|claim| self.changed_claims.contains(&claim)))
     }
 
     /// True if both pods have the same requirements and equal, unallocated claims, so that scheduling gives
     /// the same result.
     pub(crate) fn have_equal_requirements(&self, pod: PodIndex, other: PodIndex) -> bool {
-        let (Some(one), Some(other)) = (self.plan.tables.pods.get(pod), self.plan.tables.pods.get(other))
-        else {
-            return false;
-        };
+        let (one, other) = (self.plan.tables.pod(pod), self.plan.tables.pod(other));
         let namespace = one.namespace;
         namespace == other.namespace
             && one.references.len() == other.references.len()
@@ -173,22 +168,20 @@ impl<'p> Simulation<'_, 'p> {
     /// allocated or missing.
     fn spec_number_if_unallocated(&self, namespace: &str, reference: &ClaimReference<'p>) -> Option<u32> {
         let claim = reference.claim?;
-        let stored = self.plan.tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());
+        let stored = self.plan.tables.claim(claim).stored.as_ref();
         let (spec, is_allocated) = match self.claims.get(&claim) {
             Some(state) => (state.spec, state.allocation.is_some()),
             None => (stored.map(|claim| claim.spec), stored.is_some_and(|claim| claim.allocation.is_some())),
         };
-        let templates = self.plan.eras.templates.get(self.devices.era.templates);
-        let made = || templates?.get(&(namespace, reference.template?)).copied();
+        let templates = self.plan.eras.templates_in(self.devices.era);
+        let made = || templates.get(&(namespace, reference.template?)).copied();
         spec.or_else(made).filter(|_| !is_allocated).map(|spec| spec.number)
     }
 
     /// One attempt to schedule a pod.
     fn try_to_schedule(&mut self, pod: PodIndex) -> AttemptResult<'p> {
         let plan = self.plan;
-        let Some(entry) = plan.tables.pods.get(pod) else {
-            return AttemptResult::Pending(PendingReason::default());
-        };
+        let entry = plan.tables.pod(pod);
         if !plan.catalog.pod_needs(entry.needs).scheduling_gates.is_empty() {
             let message = "Scheduling is blocked due to non-empty scheduling gates".to_owned();
             let condition = Some(("SchedulingGated".to_owned(), message));
@@ -214,17 +207,17 @@ impl<'p> Simulation<'_, 'p> {
         entry: &'p PodEntry<'p>,
     ) -> Result<PodClaims<'p>, String> {
         let plan = self.plan;
-        let templates = plan.eras.templates.get(self.devices.era.templates);
+        let templates = plan.eras.templates_in(self.devices.era);
         let (mut unallocated, mut allocated) = (Vec::new(), Vec::new());
         let (mut score, mut is_in_use) = (0, false);
         for reference in &entry.references {
             let Some(claim) = reference.claim else { continue };
-            let Some(known) = plan.tables.claims.get(claim) else { continue };
+            let known = plan.tables.claim(claim);
             let state = self.claim_state_mut(claim);
             if state.spec.is_none()
                 && let Some(template) = reference.template.filter(|_| known.is_generated)
             {
-                state.spec = templates.and_then(|all| all.get(&(entry.namespace, template)).copied());
+                state.spec = templates.get(&(entry.namespace, template)).copied();
                 if state.spec.is_none() {
                     return Err(format!("ResourceClaimTemplate {template} does not exist."));
                 }
@@ -255,10 +248,7 @@ impl<'p> Simulation<'_, 'p> {
         let plan = self.plan;
         let semantics = &plan.release.semantics;
         let era = self.devices.era;
-        let (Some(fits), Some(classes)) = (self.fits.get(era.nodes), plan.eras.classes.get(era.classes))
-        else {
-            return AttemptResult::Pending(PendingReason::default());
-        };
+        let (fits, classes) = (self.node_fits(), plan.eras.classes_in(era));
         let nodes = self.occupancy.nodes().len();
         let rejected = |text: &str| {
             AttemptResult::Pending(unschedulable(prefilter_rejection_message(semantics, nodes, text)))
@@ -363,16 +353,15 @@ impl<'p> Simulation<'_, 'p> {
     fn record_preemption(&mut self, pod: PodIndex, node: NodeIndex) {
         let plan = self.plan;
         let name = self.occupancy.nodes().get(node).node.name;
-        let priority = |pod: PodIndex| {
-            let entry = plan.tables.pods.get(pod)?;
-            plan.catalog.pod_needs(entry.needs).priority
-        };
+        let priority = |pod: PodIndex| plan.needs_of(pod).priority;
         let own = priority(pod);
-        let victims = plan.tracked.iter().filter_map(|tracked| tracked.pod).filter(|other| {
+        let is_victim = |other: &PodIndex| {
             let is_lower = own.zip(priority(*other)).is_none_or(|(own, other)| other < own);
-            is_lower && self.pods.get(*other) == Some(&PodState::Bound(name))
-        });
-        for pod in victims.chain([pod]) {
+            is_lower && self.state_of(*other) == PodState::Bound(name)
+        };
+        let tracked = plan.tracked.iter().filter_map(|tracked| tracked.pod);
+        let victims: Vec<PodIndex> = tracked.filter(is_victim).collect();
+        for pod in victims.into_iter().chain([pod]) {
             self.uncertain.entry(pod).or_default().insert("preemption");
         }
     }
@@ -380,7 +369,7 @@ impl<'p> Simulation<'_, 'p> {
     /// Binds a pod to the chosen node.
     fn bind(&mut self, pod: PodIndex, choice: &NodeChoice<'p>) {
         let plan = self.plan;
-        let Some(entry) = plan.tables.pods.get(pod) else { return };
+        let entry = plan.tables.pod(pod);
         let node = self.occupancy.nodes().get(choice.node).node.name;
         for (claim, held) in &choice.allocations {
             self.set_allocation(*claim, held);
@@ -413,9 +402,7 @@ impl<'p> Simulation<'_, 'p> {
         self.changed_claims.extend(entry.claims_of_pod());
         self.occupancy.add_pod(choice.node, entry.needs);
         self.leave_queue(pod);
-        if let Some(state) = self.pods.get_mut(pod) {
-            *state = if waits { PodState::Binding(node) } else { PodState::Bound(node) };
-        }
+        self.set_state(pod, if waits { PodState::Binding(node) } else { PodState::Bound(node) });
         if waits {
             let explanation = "The devices are allocated, but their driver has not prepared them yet.";
             let pending = PendingReason { condition: None, explanation: Some(explanation.to_owned()) };

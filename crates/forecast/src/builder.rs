@@ -1,7 +1,7 @@
 //! Builds a plan: processes the steps once, and determines which pods are evicted and which pods controllers create.
 
 use crate::controllers::JobTable;
-use crate::eras::{taint_snapshot_of_slices_and_rules, update_taints_from_slice_or_rule};
+use crate::eras::{EraIndexOfEachKind, taint_snapshot_of_slices_and_rules, update_taints_from_slice_or_rule};
 use crate::evictions::grace_period;
 use crate::nodes::{PodNeeds, PodSource};
 use crate::outcome::{PodOrigin, WorkloadName};
@@ -11,7 +11,7 @@ use crate::plan::{
 use crate::replacement::{is_node_not_ready, source_of_replacement, unknowns_of_replacement};
 use crate::state::{ObjectKind, State, StoredObject, dra_version_of};
 use crate::stateful_sets::set_and_ordinal;
-use crate::tables::{PodIndex, RecreatingController, ReplacedAndNewPredecessor};
+use crate::tables::{PodIndex, RecreatingController};
 use crate::workload::{controller_reference, workload_of};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,7 +22,7 @@ use tollgate_formats::gotime::Timestamp;
 
 /// Builds a [`Plan`] from a state and its steps.
 pub(crate) struct PlanBuilder<'d> {
-    plan: Plan<'d>,
+    pub(crate) plan: Plan<'d>,
     /// The cluster state after the steps processed so far.
     state: State<'d>,
     taints: Snapshot,
@@ -33,7 +33,7 @@ pub(crate) struct PlanBuilder<'d> {
     /// The kinds of objects that changed since the last stage.
     changed: Vec<ObjectKind>,
     /// The actions of the next stage.
-    actions: Vec<PodOrClaimChange<'d>>,
+    pub(crate) actions: Vec<PodOrClaimChange<'d>>,
 }
 
 /// Within this time, a new pod that is not Ready yet is expected to become Ready.
@@ -111,15 +111,16 @@ impl<'d> PlanBuilder<'d> {
                 source.controller_selector = JobTable::spreading_selector(&self.state, pod);
             }
             let index = tables.add_pod(catalog, &source, pod.name().to_owned(), pod.value.get("status"));
-            if let (Some(node), Some(entry)) = (node, tables.pods.get_mut(index)) {
-                // Without a grace period, the API server deletes a pod at once.
-                entry.never_ends = is_node_not_ready(&self.state, node) && grace_period(entry.spec) > 0;
-            }
             tables.by_uid.insert(pod.uid(), index);
             tables.by_name.insert((pod.namespace(), pod.name()), index);
             self.objects.insert(index, pod);
             match node {
-                Some(node) => bound.push((index, node)),
+                Some(node) => {
+                    let entry = tables.pod_mut(index);
+                    // Without a grace period, the API server deletes a pod at once.
+                    entry.never_ends = is_node_not_ready(&self.state, node) && grace_period(entry.spec) > 0;
+                    bound.push((index, node));
+                }
                 None => waiting.push(index),
             }
         }
@@ -188,7 +189,7 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// Adds a pod that does not exist in the initial state: a pod that a step creates, or a replacement.
-    fn add_created_pod(&mut self, source: &PodSource<'d>, name: &str) -> PodIndex {
+    pub(crate) fn add_created_pod(&mut self, source: &PodSource<'d>, name: &str) -> PodIndex {
         let Plan { tables, catalog, .. } = &mut self.plan;
         tables.add_pod(catalog, source, name.to_owned(), Value::absent())
     }
@@ -204,7 +205,7 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// Adds a pod whose outcome is reported. `replaced` is the pod of the initial state that it replaces.
-    fn track_pod_as(
+    pub(crate) fn track_pod_as(
         &mut self,
         pod: PodIndex,
         origin: PodOrigin,
@@ -213,7 +214,7 @@ impl<'d> PlanBuilder<'d> {
         workload: Option<WorkloadName>,
     ) {
         let Plan { tables, tracked, catalog, .. } = &mut self.plan;
-        let Some(entry) = tables.pods.get_mut(pod) else { return };
+        let entry = tables.pod_mut(pod);
         entry.tracked = Some(tracked.len());
         let not_modelled = catalog.pod_needs(entry.needs).unmodelled.iter().map(|name| (*name).to_owned());
         tracked.push(ReportedPod {
@@ -227,29 +228,6 @@ impl<'d> PlanBuilder<'d> {
         });
     }
 
-    /// Adds the pods that an applied workload creates. If the workload is `known`, it exists already, so their outcome
-    /// is reported as unknown.
-    fn add_pods_of_workload(&mut self, kind: ObjectKind, object: StoredObject<'d>, known: bool) {
-        let pods = self.plan.controllers.pods_created_by_workload(kind, object);
-        let mut before: Vec<ReplacedAndNewPredecessor> = Vec::new();
-        for name in pods.names {
-            let pod = self.add_created_pod(&pods.source, name.as_ref().unwrap_or(&pods.placeholder));
-            let workload = WorkloadName { kind: kind.name().to_owned(), name: object.name().to_owned() };
-            self.track_pod_as(pod, PodOrigin::Given, None, name, Some(workload));
-            self.set_controller(pod, pods.controller.clone(), Value::absent());
-            if let Some(entry) = self.plan.tables.pods.get_mut(pod)
-                && pods.is_ordered
-            {
-                entry.after.clone_from(&before);
-                before.push((None, pod));
-            }
-            if known && let Some(tracked) = self.plan.tracked.last_mut() {
-                tracked.not_modelled.push(format!("update of an existing {}", kind.name()));
-            }
-            self.actions.push(PodOrClaimChange::CreatePod(pod));
-        }
-    }
-
     /// Determines which pods of the initial state are evicted, and adds their replacements.
     fn plan_evictions_and_replacements(&mut self) {
         let mut evictions = std::mem::take(&mut self.asked);
@@ -258,7 +236,7 @@ impl<'d> PlanBuilder<'d> {
             for (number, stage) in self.plan.stages.iter().enumerate() {
                 let due = match known {
                     Some((devices, due)) if devices == stage.era.devices => due,
-                    _ => self.taint_eviction_time(pod, stage.era.devices),
+                    _ => self.taint_eviction_time(pod, stage.era),
                 };
                 known = Some((stage.era.devices, due));
                 let of_node = self.plan.node_taint_eviction_time(pod, node, number);
@@ -274,8 +252,8 @@ impl<'d> PlanBuilder<'d> {
         }
         let tables = &self.plan.tables;
         evictions.sort_by_key(|eviction| {
-            let pod = tables.pods.get(eviction.pod).map(|pod| (pod.namespace, pod.name.clone()));
-            (eviction.stage, eviction.at, pod)
+            let pod = tables.pod(eviction.pod);
+            (eviction.stage, eviction.at, pod.namespace, pod.name.clone())
         });
         // Whoever is evicted first, a pod leaves once.
         let mut left: HashSet<PodIndex, RandomState> = HashSet::default();
@@ -359,13 +337,13 @@ impl<'d> PlanBuilder<'d> {
     }
 
     /// The time at which the taints of a device era evict a pod of the initial state.
-    fn taint_eviction_time(&self, pod: PodIndex, devices: usize) -> Option<Timestamp> {
+    fn taint_eviction_time(&self, pod: PodIndex, era: EraIndexOfEachKind) -> Option<Timestamp> {
         let plan = &self.plan;
-        let taints = &plan.eras.devices.get(devices)?.taints;
+        let taints = &plan.eras.devices_in(era).taints;
         let uid = self.objects.get(&pod)?.uid();
-        let references = plan.tables.pods.get(pod)?.references.iter();
-        let claims = references.filter_map(|reference| plan.tables.claims.get(reference.claim?));
-        let stored = claims.filter_map(|claim| claim.stored.as_ref());
+        let references = plan.tables.pod(pod).references.iter();
+        let claims = references.filter_map(|reference| reference.claim);
+        let stored = claims.filter_map(|claim| plan.tables.claim(claim).stored.as_ref());
         let reserved = stored.filter(|claim| claim.reserved.contains(&uid));
         let times = reserved
             .filter_map(|claim| claim.allocation.as_ref()?.eviction_time(taints, plan.release.profile));
@@ -404,8 +382,8 @@ impl<'d> PlanBuilder<'d> {
             {
                 tracked.not_modelled.push(format!("controller {kind}"));
             }
-            let is_awaited_forever = self.plan.tables.pods.get(pod).is_some_and(|pod| pod.never_ends)
-                && self.plan.controllers.waits_until_gone(&controller);
+            let is_awaited_forever =
+                self.plan.tables.pod(pod).never_ends && self.plan.controllers.waits_until_gone(&controller);
             if let Some(tracked) = self.plan.tracked.last_mut() {
                 tracked.not_modelled.extend(unknowns_of_replacement(&self.state, object));
                 if is_awaited_forever {
@@ -449,8 +427,13 @@ impl<'d> PlanBuilder<'d> {
 
     /// Records the controller that recreates a pod after an eviction. `evicted_first` is the pod of the state that is
     /// evicted first: the pod itself or the one that it replaces; absent for a new pod.
-    fn set_controller(&mut self, pod: PodIndex, controller: RecreatingController, evicted_first: Value<'d>) {
-        let Some(entry) = self.plan.tables.pods.get_mut(pod) else { return };
+    pub(crate) fn set_controller(
+        &mut self,
+        pod: PodIndex,
+        controller: RecreatingController,
+        evicted_first: Value<'d>,
+    ) {
+        let entry = self.plan.tables.pod_mut(pod);
         if let RecreatingController::Job(job) = controller {
             let job = self.plan.controllers.jobs.get(job);
             entry.evictions_survived_by_index =

@@ -30,8 +30,7 @@ impl<'p> Simulation<'_, 'p> {
     pub(crate) fn claim_state_mut(&mut self, claim: ClaimIndex) -> &mut ClaimState<'p> {
         let tables = &self.plan.tables;
         self.claims.entry(claim).or_insert_with(|| {
-            let stored = tables.claims.get(claim).and_then(|claim| claim.stored.as_ref());
-            let Some(stored) = stored else { return ClaimState::default() };
+            let Some(stored) = &tables.claim(claim).stored else { return ClaimState::default() };
             let consumer =
                 |uid: &&str| tables.by_uid.get(uid).map_or(Consumer::Other, |pod| Consumer::Pod(*pod));
             ClaimState {
@@ -62,25 +61,24 @@ impl<'p> Simulation<'_, 'p> {
     pub(crate) fn placement_of(&mut self, pod: PodIndex, node: &str) -> NodeAndDevices {
         let mut claims = Vec::new();
         let tables = &self.plan.tables;
-        if let Some(entry) = tables.pods.get(pod) {
-            let references = entry
-                .references
-                .iter()
-                .filter_map(|reference| Some((Some(reference.reference.to_owned()), reference.claim?)));
-            for (reference, claim) in references.chain([(None, entry.extended)]) {
-                let held = self.claim_state_mut(claim).allocation.clone();
-                if reference.is_none() && held.is_none() {
-                    continue;
-                }
-                let known =
-                    tables.claims.get(claim).filter(|claim| !claim.is_generated || claim.stored.is_some());
-                let devices = held.iter().flat_map(|held| &held.devices);
-                claims.push(PlacedClaim {
-                    reference,
-                    name: known.map(|claim| claim.name.clone()),
-                    devices: devices.map(crate::held::HeldDevice::placed_device).collect(),
-                });
+        let entry = tables.pod(pod);
+        let references = entry
+            .references
+            .iter()
+            .filter_map(|reference| Some((Some(reference.reference.to_owned()), reference.claim?)));
+        for (reference, claim) in references.chain([(None, entry.extended)]) {
+            let held = self.claim_state_mut(claim).allocation.clone();
+            if reference.is_none() && held.is_none() {
+                continue;
             }
+            let known =
+                Some(tables.claim(claim)).filter(|claim| !claim.is_generated || claim.stored.is_some());
+            let devices = held.iter().flat_map(|held| &held.devices);
+            claims.push(PlacedClaim {
+                reference,
+                name: known.map(|claim| claim.name.clone()),
+                devices: devices.map(crate::held::HeldDevice::placed_device).collect(),
+            });
         }
         NodeAndDevices { node: node.to_owned(), claims }
     }

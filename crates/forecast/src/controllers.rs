@@ -3,10 +3,13 @@
 //! A pod is replaced if its owner reference names a controller that replaces pods, even if the state does not contain
 //! the controller. Only Jobs stop; see [`crate::job_policy`].
 
+use crate::builder::PlanBuilder;
 use crate::job_policy::Job;
 use crate::nodes::PodSource;
+use crate::outcome::{PodOrigin, WorkloadName};
+use crate::plan::PodOrClaimChange;
 use crate::state::{ObjectKind, State, StoredObject};
-use crate::tables::{PodIndex, RecreatingController};
+use crate::tables::{PodIndex, RecreatingController, ReplacedAndNewPredecessor};
 use crate::workload::{controller_reference, controllers_of};
 use std::collections::BTreeMap;
 use tollgate_document::doc::Value;
@@ -17,18 +20,6 @@ pub(crate) struct JobTable {
     pub(crate) jobs: Vec<Job>,
     /// Index of each Job, by namespace and name.
     by_name: BTreeMap<(String, String), usize>,
-}
-
-/// The pods that a workload creates: their template, names and controller.
-pub(crate) struct WorkloadPods<'d> {
-    pub(crate) source: PodSource<'d>,
-    /// The name of each pod; `None` if it is generated.
-    pub(crate) names: Vec<Option<String>>,
-    /// Text shown instead of a generated name.
-    pub(crate) placeholder: String,
-    pub(crate) controller: RecreatingController,
-    /// True if each pod is created only after the previous one is ready.
-    pub(crate) is_ordered: bool,
 }
 
 impl JobTable {
@@ -109,14 +100,13 @@ impl JobTable {
         let spreads = matches!(kind, ObjectKind::ReplicaSet | ObjectKind::StatefulSet);
         spreads.then(|| owner.value.get("spec").get("selector"))
     }
+}
 
-    /// The pods that a new Deployment, StatefulSet or Job creates.
-    pub(crate) fn pods_created_by_workload<'d>(
-        &mut self,
-        kind: ObjectKind,
-        object: StoredObject<'d>,
-    ) -> WorkloadPods<'d> {
-        let spec = object.value.get("spec");
+impl<'d> PlanBuilder<'d> {
+    /// Adds the pods that an applied Deployment, StatefulSet or Job creates. If the workload is `known`, it exists
+    /// already, so their outcome is reported as unknown.
+    pub(crate) fn add_pods_of_workload(&mut self, kind: ObjectKind, object: StoredObject<'d>, known: bool) {
+        let (spec, name) = (object.value.get("spec"), object.name());
         let number = |field: &str, default: i64| spec.get(field).int().unwrap_or(default).max(0);
         let count = match kind {
             ObjectKind::Job if spec.get("suspend").bool() == Some(true) => 0,
@@ -124,26 +114,35 @@ impl JobTable {
             _ => number("replicas", 1),
         };
         let is_set = kind == ObjectKind::StatefulSet;
-        let first = spec.get("ordinals").get("start").int().unwrap_or(0);
-        let name = object.name();
         let controller = match kind {
             ObjectKind::Job => {
-                RecreatingController::Job(self.job_index(object.namespace(), name, Some(object.value)))
+                let jobs = &mut self.plan.controllers;
+                RecreatingController::Job(jobs.job_index(object.namespace(), name, Some(object.value)))
             }
             _ if is_set => RecreatingController::WhenGone,
             _ => RecreatingController::AtOnce,
         };
-        WorkloadPods {
-            source: PodSource {
-                controller_selector: (kind != ObjectKind::Job).then(|| spec.get("selector")),
-                ..PodSource::from_template(object.namespace(), spec.get("template"))
-            },
-            names: (0..count)
-                .map(|ordinal| is_set.then(|| format!("{name}-{}", first.saturating_add(ordinal))))
-                .collect(),
-            placeholder: format!("{name}-gen"),
-            controller,
-            is_ordered: is_set && spec.get("podManagementPolicy").str() != "Parallel",
+        let source = PodSource {
+            controller_selector: (kind != ObjectKind::Job).then(|| spec.get("selector")),
+            ..PodSource::from_template(object.namespace(), spec.get("template"))
+        };
+        let first = spec.get("ordinals").get("start").int().unwrap_or(0);
+        let mut before: Vec<ReplacedAndNewPredecessor> = Vec::new();
+        for ordinal in 0..count {
+            let own_name = is_set.then(|| format!("{name}-{}", first.saturating_add(ordinal)));
+            let pod = self.add_created_pod(&source, own_name.as_ref().unwrap_or(&format!("{name}-gen")));
+            let workload = WorkloadName { kind: kind.name().to_owned(), name: name.to_owned() };
+            self.track_pod_as(pod, PodOrigin::Given, None, own_name, Some(workload));
+            self.set_controller(pod, controller.clone(), Value::absent());
+            // Each pod is created only after the previous one is ready.
+            if is_set && spec.get("podManagementPolicy").str() != "Parallel" {
+                self.plan.tables.pod_mut(pod).after.clone_from(&before);
+                before.push((None, pod));
+            }
+            if known && let Some(tracked) = self.plan.tracked.last_mut() {
+                tracked.not_modelled.push(format!("update of an existing {}", kind.name()));
+            }
+            self.actions.push(PodOrClaimChange::CreatePod(pod));
         }
     }
 }

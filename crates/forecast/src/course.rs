@@ -3,6 +3,8 @@
 //! After every change, pods that are due are evicted, controllers create new pods, and the scheduler tries all
 //! pending pods, by priority and then by waiting time.
 
+#![allow(clippy::indexing_slicing, reason = "the indices of pods and eras are places in their lists")]
+
 use crate::allocations::{AllocationCache, SimulatedDevices};
 use crate::claims::ClaimState;
 use crate::device_forecast::DeviceStatesAfterRun;
@@ -114,25 +116,24 @@ fn era_of(plan: &Plan<'_>, stage: &Stage<'_>, reverses_slices: bool) -> EraIndex
 
 impl<'a, 'p> Simulation<'a, 'p> {
     /// Simulates one run from beginning to end.
-    pub(crate) fn simulate_run(player: &'a mut RunSimulator<'p>, course: u32) -> Option<RunOutcome> {
+    pub(crate) fn simulate_run(player: &'a mut RunSimulator<'p>, course: u32) -> RunOutcome {
         let plan = player.plan;
         let mut random = Random::new(plan.settings.seed, course);
         let reverses_slices = random.number_below(2) == 1;
-        let first = era_of(plan, plan.stages.first()?, reverses_slices);
+        let first = era_of(plan, &plan.stages[0], reverses_slices);
         let mut pods = vec![PodState::Absent; plan.tables.pods.len()];
         for &(pod, node) in &plan.bound {
-            *pods.get_mut(pod)? = PodState::Bound(node);
+            pods[pod] = PodState::Bound(node);
         }
-        let nodes = plan.eras.nodes.first()?.len();
-        let start = random.number_below(nodes);
+        let start = random.number_below(plan.eras.nodes_in(first).len());
         let rounds = plan.random_eviction_rounds(&mut random);
         let mut simulation = Simulation {
             plan,
             fits: &player.fits,
             cache: &mut player.cache,
             random,
-            occupancy: player.occupancy.clone()?,
-            devices: SimulatedDevices::new(plan, first)?,
+            occupancy: player.occupancy.clone(),
+            devices: SimulatedDevices::new(plan, first),
             claims: BTreeMap::new(),
             pods,
             pending: HashMap::default(),
@@ -169,13 +170,32 @@ impl<'a, 'p> Simulation<'a, 'p> {
             if number > 0 {
                 simulation.advance_time_and_process_events(Some(stage.at));
             }
-            simulation.enter_stage(number, stage)?;
+            simulation.enter_stage(number, stage);
         }
         simulation.advance_time_and_process_events(None);
         if simulation.should_explain_run(course) {
             simulation.explain_unschedulable_pods();
         }
-        Some(simulation.into_run_outcome())
+        simulation.into_run_outcome()
+    }
+
+    /// The state of a pod.
+    pub(crate) fn state_of(&self, pod: PodIndex) -> PodState<'p> {
+        self.pods[pod]
+    }
+
+    pub(crate) fn set_state(&mut self, pod: PodIndex, state: PodState<'p>) {
+        self.pods[pod] = state;
+    }
+
+    /// True if the pod is bound to a node.
+    pub(crate) fn is_bound(&self, pod: PodIndex) -> bool {
+        matches!(self.state_of(pod), PodState::Bound(_))
+    }
+
+    /// The cached filter results of the nodes that exist now.
+    pub(crate) fn node_fits(&self) -> &'a NodeFitCache<'p, 'p> {
+        &self.fits[self.devices.era.nodes]
     }
 
     /// Decides whether a pod whose outcome is not known is scheduled in this run.
@@ -188,8 +208,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
     }
 
     /// Enters the next stage of the plan: sets the time, and replaces nodes and devices if the stage changes them.
-    /// `None` if the plan lacks their description.
-    fn enter_stage(&mut self, number: usize, stage: &'p Stage<'p>) -> Option<()> {
+    fn enter_stage(&mut self, number: usize, stage: &'p Stage<'p>) {
         self.stage = number;
         self.now = stage.at;
         let before = self.devices.era;
@@ -197,12 +216,12 @@ impl<'a, 'p> Simulation<'a, 'p> {
         if before != era {
             self.retries_all = true;
             if before.nodes != era.nodes {
-                self.occupancy = self.occupancy.with_nodes(self.plan.eras.nodes.get(era.nodes)?);
+                self.occupancy = self.occupancy.with_nodes(self.plan.eras.nodes_in(era));
                 self.start = 0;
             }
-            self.devices = SimulatedDevices::new(self.plan, era)?;
+            self.devices = SimulatedDevices::new(self.plan, era);
             for (claim, state) in &self.claims {
-                let stored = self.plan.tables.claims.get(*claim).and_then(|claim| claim.stored.as_ref());
+                let stored = self.plan.tables.claim(*claim).stored.as_ref();
                 let stored = stored.and_then(|claim| claim.allocation.as_ref());
                 if stored.map(Arc::as_ptr) == state.allocation.as_ref().map(Arc::as_ptr) {
                     continue;
@@ -215,7 +234,8 @@ impl<'a, 'p> Simulation<'a, 'p> {
                 }
             }
             self.hold_devices_of_terminating_pods();
-            let placed: Vec<PodIndex> = self.pods_bound_in_run().collect();
+            let tracked = self.plan.tracked.iter().filter_map(|tracked| tracked.pod);
+            let placed: Vec<PodIndex> = tracked.filter(|pod| self.is_bound(*pod)).collect();
             self.due.clear();
             for pod in placed {
                 self.record_eviction_time(pod);
@@ -225,7 +245,6 @@ impl<'a, 'p> Simulation<'a, 'p> {
             self.apply_action(action);
         }
         self.evict_create_and_schedule_until_stable();
-        Some(())
     }
 
     /// Carries out an action of a stage on a pod or claim.
@@ -264,9 +283,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
 
     /// The existing pod with this name.
     fn find_existing_pod(&self, namespace: &str, name: &str) -> Option<PodIndex> {
-        let is_alive = |pod: PodIndex| {
-            self.pods.get(pod).is_some_and(|state| !matches!(state, PodState::Absent | PodState::Gone))
-        };
+        let is_alive = |pod: PodIndex| !matches!(self.state_of(pod), PodState::Absent | PodState::Gone);
         let stored = self.plan.tables.by_name.get(&(namespace, name)).copied().filter(|pod| is_alive(*pod));
         stored.or_else(|| {
             // Names that are not known are not compared.
@@ -283,16 +300,15 @@ impl<'a, 'p> Simulation<'a, 'p> {
     fn report_placement_of_existing(&mut self, pod: PodIndex, other: PodIndex) {
         let end = self.final_state(other);
         if matches!(end, FinalPodState::Bound(_)) {
-            self.evictions.insert(pod, EvictionHistoryOfPod::without_evictions(end));
-            if let Some(state) = self.pods.get_mut(pod) {
-                *state = PodState::Gone;
-            }
+            let history = EvictionHistoryOfPod { placements: vec![end], ..EvictionHistoryOfPod::default() };
+            self.evictions.insert(pod, history);
+            self.set_state(pod, PodState::Gone);
         }
     }
 
     /// Creates a pod. It becomes pending, unless its spec names a node.
     pub(crate) fn create_or_hold_back_pod(&mut self, pod: PodIndex) {
-        let Some(entry) = self.plan.tables.pods.get(pod) else { return };
+        let entry = self.plan.tables.pod(pod);
         let node = self.plan.catalog.pod_needs(entry.needs).node_name;
         let state = if self.waits_for_predecessors(pod) {
             PodState::HeldBack
@@ -305,30 +321,19 @@ impl<'a, 'p> Simulation<'a, 'p> {
             }
             PodState::Bound(node)
         };
-        if let Some(slot) = self.pods.get_mut(pod) {
-            *slot = state;
-        }
-    }
-
-    /// The pods that were bound in this run.
-    fn pods_bound_in_run(&self) -> impl Iterator<Item = PodIndex> {
-        let tracked = self.plan.tracked.iter().filter_map(|tracked| tracked.pod);
-        tracked.filter(|pod| matches!(self.pods.get(*pod), Some(PodState::Bound(_))))
+        self.set_state(pod, state);
     }
 
     /// Records the time at which a pod that was bound in this run is evicted.
     pub(crate) fn record_eviction_time(&mut self, pod: PodIndex) {
-        let Some(entry) = self.plan.tables.pods.get(pod) else { return };
-        let Some(era) = self.plan.eras.devices.get(self.devices.era.devices) else { return };
-        let claims: Vec<ClaimIndex> =
-            entry.references.iter().filter_map(|reference| reference.claim).collect();
-        let of_node = match self.pods.get(pod) {
-            Some(PodState::Bound(node)) => self.plan.node_taint_eviction_time(pod, node, self.stage),
+        let taints = &self.plan.eras.devices_in(self.devices.era).taints;
+        let of_node = match self.state_of(pod) {
+            PodState::Bound(node) => self.plan.node_taint_eviction_time(pod, node, self.stage),
             _ => None,
         };
-        let times = claims.into_iter().filter_map(|claim| {
-            let held = self.claim_state_mut(claim).allocation.clone()?;
-            held.eviction_time(&era.taints, self.plan.release.profile)
+        let times = self.plan.tables.pod(pod).references.iter().filter_map(|reference| {
+            let held = self.claim_state_mut(reference.claim?).allocation.clone()?;
+            held.eviction_time(taints, self.plan.release.profile)
         });
         if let Some(time) = times.chain(of_node).min() {
             self.due.push((time, pod));
@@ -387,8 +392,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
             let mut numbers: Vec<u64> = pods.iter().map(|_| self.random.next()).collect();
             numbers.sort_unstable();
             drawn.extend(numbers.into_iter().zip(pods).map(|(number, pod)| {
-                let controller = self.plan.tables.pods.get(pod).map(|pod| &pod.controller);
-                (controller == Some(&RecreatingController::WhenGone), number, pod)
+                (self.plan.tables.pod(pod).controller == RecreatingController::WhenGone, number, pod)
             }));
         }
         drawn.sort_unstable();
@@ -400,12 +404,11 @@ impl<'a, 'p> Simulation<'a, 'p> {
     /// Creates the pods of StatefulSets whose predecessors are ready. Returns false if there are none.
     fn create_ready_held_back_pods(&mut self) -> bool {
         let tracked = self.plan.tracked.iter().filter_map(|tracked| tracked.pod);
-        let held: Vec<PodIndex> =
-            tracked.filter(|pod| self.pods.get(*pod) == Some(&PodState::HeldBack)).collect();
+        let held: Vec<PodIndex> = tracked.filter(|pod| self.state_of(*pod) == PodState::HeldBack).collect();
         let mut any = false;
         for pod in held {
             self.create_or_hold_back_pod(pod);
-            any |= self.pods.get(pod) != Some(&PodState::HeldBack);
+            any |= self.state_of(pod) != PodState::HeldBack;
         }
         any
     }
@@ -413,10 +416,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
     /// The pending pods in the order in which the scheduler tries them.
     pub(crate) fn pending_pods_by_priority(&self) -> Vec<PodIndex> {
         let mut waiting = self.queue.clone();
-        let priority = |pod: &PodIndex| {
-            let entry = self.plan.tables.pods.get(*pod);
-            entry.and_then(|entry| self.plan.catalog.pod_needs(entry.needs).priority).unwrap_or(0)
-        };
+        let priority = |pod: &PodIndex| self.plan.needs_of(*pod).priority.unwrap_or(0);
         waiting.sort_by_key(|pod| std::cmp::Reverse(priority(pod)));
         waiting
     }
@@ -428,19 +428,18 @@ impl<'a, 'p> Simulation<'a, 'p> {
 
     /// The state of a pod at the end of the run, for the report.
     pub(crate) fn final_state(&mut self, pod: PodIndex) -> FinalPodState {
-        match self.pods.get(pod) {
-            Some(PodState::Bound(node)) => FinalPodState::Bound(self.placement_of(pod, node)),
-            Some(PodState::HeldBack) => FinalPodState::HeldBack,
+        match self.state_of(pod) {
+            PodState::Bound(node) => FinalPodState::Bound(self.placement_of(pod, node)),
+            PodState::HeldBack => FinalPodState::HeldBack,
             _ => FinalPodState::Pending(self.pending.get(&pod).cloned().unwrap_or_default()),
         }
     }
 
-    /// The state of every device. `None` if the plan lacks the era.
-    fn device_states(&self) -> Option<DeviceStatesAfterRun> {
-        let era = self.devices.era;
-        let (devices, nodes) =
-            (self.plan.eras.devices.get(era.devices)?, self.plan.eras.nodes.get(era.nodes)?);
-        Some(DeviceStatesAfterRun::new((era.devices, devices), &self.devices.usage, nodes))
+    /// The state of every device.
+    fn device_states(&self) -> DeviceStatesAfterRun {
+        let (eras, era) = (&self.plan.eras, self.devices.era);
+        let devices = (era.devices, eras.devices_in(era));
+        DeviceStatesAfterRun::new(devices, &self.devices.usage, eras.nodes_in(era))
     }
 
     fn into_run_outcome(mut self) -> RunOutcome {
@@ -453,10 +452,8 @@ impl<'a, 'p> Simulation<'a, 'p> {
                 None => FinalPodState::NotRecreated,
                 Some(pod) => {
                     not_modelled.extend(self.not_modelled.get(&pod).into_iter().flatten().cloned());
-                    if self.pods.get(pod) == Some(&PodState::HeldBack) {
-                        let entry = self.plan.tables.pods.get(pod);
-                        let before = entry.into_iter().flat_map(|entry| &entry.after);
-                        for (_, before) in before {
+                    if self.state_of(pod) == PodState::HeldBack {
+                        for (_, before) in &self.plan.tables.pod(pod).after {
                             let known = self.plan.reported_pod(*before).map(|pod| &pod.not_modelled);
                             let unknown = known.into_iter().chain(self.not_modelled.get(before));
                             not_modelled.extend(unknown.flatten().cloned());
@@ -464,13 +461,17 @@ impl<'a, 'p> Simulation<'a, 'p> {
                     }
                     let uncertain = self.uncertain.remove(&pod).into_iter().flatten();
                     not_modelled.extend(uncertain.map(str::to_owned));
-                    match (self.pods.get(pod), evictions) {
+                    match (self.state_of(pod), evictions) {
                         // It was bound, evicted, and nobody makes it again.
-                        (Some(PodState::Gone), Some(evictions)) => {
+                        (PodState::Gone, Some(evictions)) => {
                             evicted_again = evictions.times > 0;
-                            evictions.placement_before_last_eviction()
+                            evictions
+                                .placements
+                                .into_iter()
+                                .next_back()
+                                .unwrap_or(FinalPodState::NotRecreated)
                         }
-                        (Some(PodState::Absent | PodState::Gone), _)
+                        (PodState::Absent | PodState::Gone, _)
                             if !self.later.iter().any(|(_, later)| *later == pod) =>
                         {
                             FinalPodState::NotRecreated
@@ -488,7 +489,7 @@ impl<'a, 'p> Simulation<'a, 'p> {
                 evicted_again,
             });
         }
-        let devices = self.plan.settings.counts_devices.then(|| self.device_states()).flatten();
+        let devices = self.plan.settings.counts_devices.then(|| self.device_states());
         RunOutcome { evicted: self.evicted, pods, devices }
     }
 }

@@ -13,7 +13,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
-use tollgate_allocator::UnschedulableReason;
 use tollgate_allocator::condition::scheduler_error_message;
 
 /// New allocations on a node for the unallocated claims of a pod. The last one is for extended resources, if
@@ -65,8 +64,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         let mut allocations = NewAllocations::default();
         let mut score = self.claims.score;
         if let Some(claim_set) = claim_set {
-            let result = self.devices.cached_allocation_on_node(self.cache, node, claim_set);
-            match result.unwrap_or(NodeAllocationResult::Unschedulable(UnschedulableReason::CannotAllocate)) {
+            match self.devices.cached_allocation_on_node(self.cache, node, claim_set) {
                 NodeAllocationResult::Allocated(found, own) => {
                     score += own;
                     allocations = NewAllocations { found: Some(found), has_extended: extended.is_some() };
@@ -81,12 +79,7 @@ impl<'p> DeviceFilter<'_, 'p> {
                         error.map_or(String::new(), |error| scheduler_error_message(&error)),
                     );
                 }
-                NodeAllocationResult::Unsupported(what) => {
-                    return DeviceVerdict::NotModelled(what.to_owned());
-                }
-                NodeAllocationResult::GaveUp(steps) => {
-                    return DeviceVerdict::NotModelled(format!("gave up after {steps} steps"));
-                }
+                NodeAllocationResult::NotModelled(what) => return DeviceVerdict::NotModelled(what),
             }
         }
         let place = cycle.node(node);
@@ -107,12 +100,9 @@ impl<'p> DeviceFilter<'_, 'p> {
         self.noted = claim_set;
         let era = self.devices.era;
         let asked = claim_set.map(|claim_set| self.cache.unmodelled_features(era, claim_set));
-        let devices = self.devices.plan.eras.devices.get(era.devices);
-        let allocated = self
-            .claims
-            .allocated
-            .iter()
-            .filter_map(|(_, held)| unmodelled_allocation_feature(held, devices?));
+        let devices = self.devices.plan.eras.devices_in(era);
+        let allocated = self.claims.allocated.iter();
+        let allocated = allocated.filter_map(|(_, held)| unmodelled_allocation_feature(held, devices));
         let mut names = asked.iter().flat_map(|names| names.iter().copied()).chain(allocated).peekable();
         if names.peek().is_some() {
             self.uncertain.entry(self.pod).or_default().extend(names);
@@ -135,7 +125,7 @@ impl<'p> DeviceFilter<'_, 'p> {
         let Some(spec) = plan.extended.claim_for_resources(self.pod, era.classes, resources) else {
             return (self.claim_set, None);
         };
-        let name = plan.tables.claims.get(self.entry.extended).map_or("", |claim| claim.name.as_str());
+        let name = &plan.tables.claim(self.entry.extended).name;
         let extended = ClaimWithoutAllocation { namespace: self.entry.namespace, name, spec };
         let asked = self.requested_claims(Some(extended));
         (Some(self.cache.claim_set_index(era, &asked)), Some(extended))

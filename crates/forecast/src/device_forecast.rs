@@ -29,14 +29,11 @@ pub struct DeviceForecast {
 pub(crate) struct DeviceStatesAfterRun {
     /// Index of the device era in which the run ends.
     era: usize,
-    states: Vec<StateAfterRun>,
+    states: Vec<RunCounts>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct StateAfterRun {
-    is_allocated: bool,
-    is_blocked: bool,
-}
+/// The number of runs at whose end a device is allocated, blocked and available. Of one run, each is 0 or 1.
+type RunCounts = [u32; 3];
 
 impl DeviceStatesAfterRun {
     /// The states of all devices of an era, whose index is `number`, if claims hold the devices of `usage`.
@@ -49,28 +46,18 @@ impl DeviceStatesAfterRun {
         let schedulable: Vec<Node<'d>> = schedulable.collect();
         let nodes = (!nodes.is_empty()).then_some(schedulable.as_slice());
         let obstacles = era.inventory.obstacles_other_than_holders_and_taints(usage, nodes);
-        let states = era.inventory.published_devices().map(|device| StateAfterRun {
-            is_allocated: usage.is_held_or_shared(device.key()),
-            is_blocked: obstacles.get(device.candidate.index).is_some_and(Option::is_some),
+        let states = era.inventory.published_devices().map(|device| {
+            let is_allocated = usage.is_held_or_shared(device.key());
+            let is_blocked = obstacles.get(device.candidate.index).is_some_and(Option::is_some);
+            [is_allocated, is_blocked, !is_allocated && !is_blocked].map(u32::from)
         });
         DeviceStatesAfterRun { era: number, states: states.collect() }
     }
 }
 
-/// Number of runs at whose end a device is in each state.
-#[derive(Clone, Copy, Default)]
-struct RunCounts {
-    allocated: u32,
-    blocked: u32,
-    available: u32,
-}
-
-impl RunCounts {
-    fn add_run(&mut self, state: StateAfterRun) {
-        self.allocated += u32::from(state.is_allocated);
-        self.blocked += u32::from(state.is_blocked);
-        self.available += u32::from(!state.is_allocated && !state.is_blocked);
-    }
+/// Adds the number of runs for each state.
+fn add_runs(sum: &mut RunCounts, counts: &RunCounts) {
+    sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
 }
 
 /// Counts the states of devices over all runs.
@@ -84,9 +71,7 @@ impl DeviceTally {
     pub(crate) fn add_run(&mut self, run: &DeviceStatesAfterRun) {
         let counts = self.by_era.entry(run.era).or_default();
         counts.resize(run.states.len(), RunCounts::default());
-        for (count, state) in counts.iter_mut().zip(&run.states) {
-            count.add_run(*state);
-        }
+        counts.iter_mut().zip(&run.states).for_each(|(sum, state)| add_runs(sum, state));
     }
 
     /// The forecasts of all devices, by slice and name. Empty if no run was counted.
@@ -95,19 +80,14 @@ impl DeviceTally {
         for (era, counts) in &self.by_era {
             let Some(era) = plan.eras.devices.get(*era) else { continue };
             for (device, counts) in era.inventory.published_devices().zip(counts) {
-                let sum = by_name.entry((device.slice_name(), device.candidate.name)).or_default();
-                sum.allocated += counts.allocated;
-                sum.blocked += counts.blocked;
-                sum.available += counts.available;
+                add_runs(by_name.entry((device.slice_name(), device.candidate.name)).or_default(), counts);
             }
         }
         let fraction = |count: u32| f64::from(count) / f64::from(samples.max(1));
-        let forecasts = by_name.into_iter().map(|((slice, device), counts)| DeviceForecast {
-            slice: slice.to_owned(),
-            device: device.to_owned(),
-            allocated: fraction(counts.allocated),
-            blocked: fraction(counts.blocked),
-            available: fraction(counts.available),
+        let forecasts = by_name.into_iter().map(|((slice, device), counts)| {
+            let [allocated, blocked, available] = counts.map(fraction);
+            let (slice, device) = (slice.to_owned(), device.to_owned());
+            DeviceForecast { slice, device, allocated, blocked, available }
         });
         forecasts.collect()
     }

@@ -16,7 +16,6 @@ use classes::CompiledClass;
 use foldhash::fast::RandomState;
 use holders::Holders;
 use std::collections::HashMap;
-use std::fmt;
 use tollgate_allocator::{
     DeviceKey, DeviceObstacle, DeviceUsage, Inventory, Node, NodeSelection, PublishedDevice,
     SelectorEvaluator as _,
@@ -49,8 +48,8 @@ pub struct ReportedDevice<'d> {
     pub node: Option<&'d str>,
     /// All states that apply to the device, in the order of [`DeviceState`].
     pub states: Vec<DeviceState>,
-    /// The reason why the device is blocked, if it is.
-    pub blocked_by: Option<BlockedBy>,
+    /// The reason why no request can be allocated the device, if it is blocked.
+    pub blocked_by: Option<String>,
     /// The remaining amount of each capacity, if the device is shared.
     pub capacity_left: Vec<(&'d str, Quantity<'static>)>,
     /// Indices in [`DeviceReport::classes`] of the classes that the device belongs to.
@@ -75,7 +74,7 @@ tollgate_formats::named_enum! {
         Allocated = "allocated",
         /// A taint prevents allocation to requests that do not tolerate it.
         Tainted = "tainted",
-        /// No request can be allocated the device, whatever it tolerates: see [`BlockedBy`].
+        /// No request can be allocated the device, whatever it tolerates.
         Blocked = "blocked",
         /// Claims hold shares of the device.
         Shared = "shared",
@@ -83,24 +82,6 @@ tollgate_formats::named_enum! {
         Unpublished = "unpublished",
         /// None of the other states applies: the scheduler can allocate the device.
         Free = "free",
-    }
-}
-
-/// The reason why no request can be allocated a device, for reports.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BlockedBy {
-    /// The allocator cannot allocate it on any node, for this reason.
-    Obstacle(DeviceObstacle),
-    /// Only cordoned nodes can use it.
-    UnschedulableNodes,
-}
-
-impl fmt::Display for BlockedBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BlockedBy::Obstacle(obstacle) => obstacle.fmt(f),
-            BlockedBy::UnschedulableNodes => f.write_str("its node is unschedulable"),
-        }
     }
 }
 
@@ -295,11 +276,11 @@ impl<'d> Nodes<'d> {
     }
 
     /// Explains an obstacle: cordoned nodes if only they can use the device, otherwise the obstacle itself.
-    fn explain_obstacle(&self, obstacle: DeviceObstacle, selection: NodeSelection<'d>) -> BlockedBy {
+    fn explain_obstacle(&self, obstacle: DeviceObstacle, selection: NodeSelection<'d>) -> String {
         if obstacle == DeviceObstacle::NoNode && self.all.iter().any(|node| selection.includes(*node)) {
-            return BlockedBy::UnschedulableNodes;
+            return "its node is unschedulable".to_owned();
         }
-        BlockedBy::Obstacle(obstacle)
+        obstacle.to_string()
     }
 }
 

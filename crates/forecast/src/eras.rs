@@ -3,6 +3,8 @@
 //! The steps are the same in all simulated runs, so everything that depends only on them is computed once and shared.
 //! A kind without changes is not computed again.
 
+#![allow(clippy::indexing_slicing, reason = "the indices of eras are places in their lists")]
+
 use crate::device_features::{UnmodelledDevice, unmodelled_devices};
 use crate::nodes::{Nodes, PodCatalog, ResourcesDelegatedToDevices};
 use crate::plan::SimulatedRelease;
@@ -31,12 +33,15 @@ pub(crate) struct EraIndexOfEachKind {
 pub(crate) struct Eras<'d> {
     pub(crate) devices: Vec<DevicesInEra<'d>>,
     pub(crate) classes: Vec<DeviceClassesInEra<'d>>,
-    pub(crate) templates: Vec<HashMap<(&'d str, &'d str), NumberedClaimSpec<'d>, RandomState>>,
+    templates: Vec<TemplatesInEra<'d>>,
     pub(crate) nodes: Vec<Nodes<'d>>,
     /// Device eras in which slices of a pool disagree on the number of slices, each mapped to the era with
     /// these slices in reverse order. The scheduler uses the slice listed first, and its order is random.
     pub(crate) reversed_slices: HashMap<usize, usize, RandomState>,
 }
+
+/// The specs of the ResourceClaimTemplates during an era, by namespace and name.
+type TemplatesInEra<'d> = HashMap<(&'d str, &'d str), NumberedClaimSpec<'d>, RandomState>;
 
 /// The devices with their taints during an era.
 #[derive(Debug)]
@@ -54,13 +59,28 @@ pub(crate) struct DevicesInEra<'d> {
 #[derive(Debug)]
 pub(crate) struct DeviceClassesInEra<'d> {
     pub(crate) classes: Classes<'d>,
-    objects: Vec<Value<'d>>,
     /// Class names by the extended resource that they provide.
     pub(crate) by_resource: HashMap<String, &'d str, RandomState>,
     pub(crate) delegated: ResourcesDelegatedToDevices,
 }
 
 impl<'d> Eras<'d> {
+    pub(crate) fn devices_in(&self, era: EraIndexOfEachKind) -> &DevicesInEra<'d> {
+        &self.devices[era.devices]
+    }
+
+    pub(crate) fn classes_in(&self, era: EraIndexOfEachKind) -> &DeviceClassesInEra<'d> {
+        &self.classes[era.classes]
+    }
+
+    pub(crate) fn templates_in(&self, era: EraIndexOfEachKind) -> &TemplatesInEra<'d> {
+        &self.templates[era.templates]
+    }
+
+    pub(crate) fn nodes_in(&self, era: EraIndexOfEachKind) -> &Nodes<'d> {
+        &self.nodes[era.nodes]
+    }
+
     /// Starts a new era with this state. Only the kinds of objects in `changed` are read again.
     pub(crate) fn begin_era(
         &mut self,
@@ -90,7 +110,6 @@ impl<'d> Eras<'d> {
             let classes = objects.iter().map(|class| (class.name(), Class::of(class.value)));
             self.classes.push(DeviceClassesInEra {
                 classes: classes.collect(),
-                objects: objects.iter().map(|class| class.value).collect(),
                 by_resource: class_name_by_extended_resource(objects),
                 // The catalog does not have all pods yet.
                 delegated: ResourcesDelegatedToDevices::default(),
@@ -119,7 +138,7 @@ impl<'d> Eras<'d> {
     /// all pods.
     pub(crate) fn record_resources_that_classes_provide(&mut self, catalog: &PodCatalog<'d>) {
         for era in &mut self.classes {
-            era.delegated = catalog.resources_delegated_to_devices(era.objects.iter().copied());
+            era.delegated = catalog.resources_delegated_to_devices(era.classes.values().map(|class| class.0));
         }
     }
 }

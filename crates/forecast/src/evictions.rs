@@ -62,21 +62,9 @@ pub(crate) struct PendingDeletion<'p> {
 pub(crate) struct EvictionHistoryOfPod {
     pub(crate) times: u32,
     /// The placement of the pod before each of its evictions.
-    placements: Vec<FinalPodState>,
+    pub(crate) placements: Vec<FinalPodState>,
     /// True if the pod will be evicted again and again.
     pub(crate) is_endless: bool,
-}
-
-impl EvictionHistoryOfPod {
-    /// No evictions, for a reported pod that shares the placement of another pod.
-    pub(crate) fn without_evictions(place: FinalPodState) -> EvictionHistoryOfPod {
-        EvictionHistoryOfPod { placements: vec![place], ..EvictionHistoryOfPod::default() }
-    }
-
-    /// The placement of the pod before its last eviction.
-    pub(crate) fn placement_before_last_eviction(self) -> FinalPodState {
-        self.placements.into_iter().next_back().unwrap_or(FinalPodState::NotRecreated)
-    }
 }
 
 /// Seconds from the deletion of a pod with this spec until it is gone.
@@ -90,9 +78,8 @@ impl Plan<'_> {
         let evicted = self.evictions.iter().map(|eviction| eviction.pod);
         let tracked = self.tracked.iter().filter_map(|tracked| tracked.pod);
         for pod in evicted.chain(tracked) {
-            if let Some(entry) = self.tables.pods.get_mut(pod)
-                && grace_period(entry.spec) > 0
-            {
+            let entry = self.tables.pod_mut(pod);
+            if grace_period(entry.spec) > 0 {
                 entry.terminating = self.catalog.add_terminating_copy_of_pod(entry.needs);
             }
         }
@@ -117,14 +104,13 @@ impl<'p> Simulation<'_, 'p> {
                 break;
             }
             self.next_eviction += 1;
-            if !matches!(self.pods.get(eviction.pod), Some(PodState::Bound(_))) {
+            if !self.is_bound(eviction.pod) {
                 continue;
             }
             let gone = self.start_deletion(eviction.pod);
-            if let Some(entry) = self.plan.tables.pods.get(eviction.pod) {
-                let (namespace, name) = (entry.namespace.to_owned(), entry.name.clone());
-                self.evicted.push(EvictedPod { at: eviction.at, namespace, name });
-            }
+            let entry = self.plan.tables.pod(eviction.pod);
+            let (namespace, name) = (entry.namespace.to_owned(), entry.name.clone());
+            self.evicted.push(EvictedPod { at: eviction.at, namespace, name });
             if let Some(replacement) = eviction.replacement {
                 self.apply_eviction_to_job(replacement);
                 new.push((self.replacement_time(replacement, gone), replacement));
@@ -145,7 +131,7 @@ impl<'p> Simulation<'_, 'p> {
     /// Evicts a pod that was bound in this run. Returns its replacement and the time of its creation.
     fn evict_bound_pod_returning_replacement(&mut self, pod: PodIndex) -> Option<(Timestamp, PodIndex)> {
         let place = self.final_state(pod);
-        let entry = self.plan.tables.pods.get(pod)?;
+        let entry = self.plan.tables.pod(pod);
         let evictions = self.evictions.entry(pod).or_default();
         evictions.times += 1;
         // A pod that is gone at once finds everything as it was.
@@ -166,9 +152,9 @@ impl<'p> Simulation<'_, 'p> {
     /// The time at which the controller creates the replacement of a pod that is deleted now and gone at
     /// `gone`.
     fn replacement_time(&self, replacement: PodIndex, gone: Timestamp) -> Timestamp {
-        match self.plan.tables.pods.get(replacement).map(|pod| &pod.controller) {
-            Some(RecreatingController::WhenGone) => gone,
-            Some(RecreatingController::Job(job)) => {
+        match &self.plan.tables.pod(replacement).controller {
+            RecreatingController::WhenGone => gone,
+            RecreatingController::Job(job) => {
                 let waits = self.jobs.get(*job).is_some_and(|job| job.replaces_when_gone);
                 let failed = if waits { gone } else { self.now };
                 Timestamp { seconds: failed.seconds.saturating_add(JOB_BACKOFF_SECONDS), ..failed }
@@ -180,16 +166,14 @@ impl<'p> Simulation<'_, 'p> {
     /// Starts the deletion of a pod. Returns the time at which its grace period ends and the pod is gone.
     pub(crate) fn start_deletion(&mut self, pod: PodIndex) -> Timestamp {
         let now = self.now;
-        let Some(entry) = self.plan.tables.pods.get(pod) else { return now };
-        let (node, grace_period) = match self.pods.get(pod) {
-            Some(PodState::Bound(node)) => (Some(*node), grace_period(entry.spec)),
+        let entry = self.plan.tables.pod(pod);
+        let (node, grace_period) = match self.state_of(pod) {
+            PodState::Bound(node) => (Some(node), grace_period(entry.spec)),
             // No kubelet has it yet.
-            Some(PodState::Binding(node)) => (Some(*node), 0),
+            PodState::Binding(node) => (Some(node), 0),
             _ => (None, 0),
         };
-        if let Some(state) = self.pods.get_mut(pod) {
-            *state = PodState::Gone;
-        }
+        self.set_state(pod, PodState::Gone);
         self.leave_queue(pod);
         let seconds = if entry.never_ends { NEVER } else { now.seconds.saturating_add(grace_period) };
         let at = Timestamp { seconds, ..now };
@@ -203,7 +187,7 @@ impl<'p> Simulation<'_, 'p> {
             held: Vec::new(),
         };
         for claim in entry.claims_of_pod() {
-            if self.plan.tables.claims.get(claim).is_some_and(|claim| claim.is_generated) {
+            if self.plan.tables.claim(claim).is_generated {
                 let state = std::mem::take(self.claim_state_mut(claim));
                 deletion.held.extend(state.allocation);
             }
@@ -246,7 +230,6 @@ impl<'p> Simulation<'_, 'p> {
     /// deallocated if no other consumer has reserved them.
     // upstream v1.37 resourceclaim Controller.syncClaim
     fn end_deletion(&mut self, deletion: &PendingDeletion<'p>) {
-        let Some(entry) = self.plan.tables.pods.get(deletion.pod) else { return };
         if let Some(node) = deletion.node.and_then(|node| self.occupancy.nodes().find(node)) {
             self.occupancy.remove_pod(node, deletion.needs);
             self.retries_all = true;
@@ -255,7 +238,7 @@ impl<'p> Simulation<'_, 'p> {
             self.devices.set_held(self.cache, held, false);
             self.retries_all = true;
         }
-        for claim in entry.claims_of_pod() {
+        for claim in self.plan.tables.pod(deletion.pod).claims_of_pod() {
             let reserved = &mut self.claim_state_mut(claim).reserved;
             let before = reserved.len();
             reserved.retain(|consumer| *consumer != deletion.consumer);

@@ -7,7 +7,9 @@ use crate::course::Simulation;
 use crate::nodes::SchedulingCycle;
 use crate::tables::PodIndex;
 use std::collections::BTreeMap;
-use tollgate_allocator::{Candidate, DeviceObstacle, Node, NodeSelection, PublishedDevice, tolerates};
+use tollgate_allocator::{
+    Candidate, DeviceObstacle, Node, NodeSelection, PublishedDevice, all_blocking_taints_tolerated,
+};
 use tollgate_api::view::{List, RequestBody, Selector};
 
 /// Maximum number of requests of a pod that are explained.
@@ -66,8 +68,7 @@ impl<'p> Simulation<'_, 'p> {
     /// True if pending pods are explained in this run. An explanation checks every device, so in a large
     /// cluster only some runs have one.
     pub(crate) fn should_explain_run(&self, course: u32) -> bool {
-        let devices = self.plan.eras.devices.get(self.devices.era.devices);
-        let devices = devices.map_or(0, |era| era.inventory.published_devices().count());
+        let devices = self.plan.eras.devices_in(self.devices.era).inventory.published_devices().count();
         let stride = u32::try_from(1 + devices / MAX_DEVICES_TO_EXPLAIN_EVERY_RUN).unwrap_or(u32::MAX);
         course.is_multiple_of(stride)
     }
@@ -83,7 +84,7 @@ impl<'p> Simulation<'_, 'p> {
             return;
         }
         // They are the same for all pods, and take longer than anything else about a pod.
-        let obstacles = self.device_obstacles().unwrap_or_default();
+        let obstacles = self.device_obstacles();
         let mut known: Vec<(PodIndex, Option<String>)> = Vec::new();
         for pod in pods {
             let twin = known.iter().find(|(other, _)| self.have_equal_requirements(pod, *other));
@@ -101,12 +102,11 @@ impl<'p> Simulation<'_, 'p> {
     }
 
     /// The obstacles of all devices, in the order of the inventory.
-    fn device_obstacles(&self) -> Option<Vec<Option<DeviceObstacle>>> {
-        let era = self.devices.era;
-        let inventory = &self.plan.eras.devices.get(era.devices)?.inventory;
-        let nodes: Vec<Node<'p>> =
-            self.plan.eras.nodes.get(era.nodes)?.iter().map(|(_, info)| info.node).collect();
-        Some(inventory.obstacles_other_than_holders_and_taints(&self.devices.usage, Some(&nodes)))
+    fn device_obstacles(&self) -> Vec<Option<DeviceObstacle>> {
+        let (eras, era) = (&self.plan.eras, self.devices.era);
+        let nodes: Vec<Node<'p>> = eras.nodes_in(era).iter().map(|(_, info)| info.node).collect();
+        let inventory = &eras.devices_in(era).inventory;
+        inventory.obstacles_other_than_holders_and_taints(&self.devices.usage, Some(&nodes))
     }
 
     /// Describes the devices of each class that the pod requests; `None` if it requests no devices.
@@ -116,18 +116,14 @@ impl<'p> Simulation<'_, 'p> {
         obstacles: &[Option<DeviceObstacle>],
     ) -> Option<String> {
         let plan = self.plan;
-        let entry = plan.tables.pods.get(pod)?;
+        let entry = plan.tables.pod(pod);
         let claims = self.read_pod_claims(pod, entry).ok()?;
         let era = self.devices.era;
-        let classes = plan.eras.classes.get(era.classes)?;
-        let inventory = &plan.eras.devices.get(era.devices)?.inventory;
-        let cycle = SchedulingCycle::start(
-            &self.occupancy,
-            self.fits.get(era.nodes)?,
-            &classes.delegated,
-            entry.needs,
-        )
-        .ok()?;
+        let classes = plan.eras.classes_in(era);
+        let inventory = &plan.eras.devices_in(era).inventory;
+        let cycle =
+            SchedulingCycle::start(&self.occupancy, self.node_fits(), &classes.delegated, entry.needs)
+                .ok()?;
         let requests =
             claims.unallocated.iter().flat_map(|(_, asked)| asked.spec.requests_and_alternatives());
         let mut sentences: Vec<String> = Vec::new();
@@ -162,10 +158,7 @@ impl<'p> Simulation<'_, 'p> {
         cycle: &SchedulingCycle<'_, 'p, 'p>,
     ) {
         tally.all += 1;
-        let is_tolerated = |key: &str, value: &str, effect: &str| {
-            request.tolerations().iter().any(|toleration| tolerates(toleration, key, value, effect))
-        };
-        let mut taints = device.taints_with_rules().map(|(taint, _)| taint);
+        let taints = device.taints_with_rules().map(|(taint, _)| taint);
         if !self.all_selectors_match(request.selectors(), device.candidate) {
             tally.not_selected += 1;
         } else if self.devices.usage.is_held_exclusively(device.key()) && request.admin_access() != Some(true)
@@ -177,10 +170,7 @@ impl<'p> Simulation<'_, 'p> {
             &self.plan.release.semantics,
         ) {
             tally.without_capacity += 1;
-        } else if taints.any(|taint| {
-            matches!(taint.effect(), "NoSchedule" | "NoExecute")
-                && !is_tolerated(taint.key(), taint.value(), taint.effect())
-        }) {
+        } else if !all_blocking_taints_tolerated(taints, request.tolerations()) {
             tally.tainted += 1;
         } else if let Some(obstacle) = obstacle {
             *tally.blocked.entry(obstacle.to_string()).or_default() += 1;
@@ -188,7 +178,7 @@ impl<'p> Simulation<'_, 'p> {
             && let Some(node) = self.occupancy.nodes().find(name)
             && let Err(rejection) = cycle.check_node_without_devices(node)
         {
-            let reasons = rejection.reasons.as_slice().iter();
+            let reasons = rejection.reasons.iter();
             let texts: Vec<_> = reasons.map(|reason| reason.scheduler_message(&self.plan.catalog)).collect();
             *tally.unusable.entry(texts.join(", ")).or_default() += 1;
         } else {
@@ -201,9 +191,6 @@ impl<'p> Simulation<'_, 'p> {
 
     /// True if all selectors match the device. A selector that fails does not match.
     fn all_selectors_match(&self, selectors: List<'p, Selector<'p>>, device: Candidate<'p>) -> bool {
-        selectors.iter().all(|selector| {
-            let expression = selector.cel().map_or("", |cel| cel.expression());
-            self.cache.selector_matches(self.devices.era, expression, device)
-        })
+        self.cache.selectors_match(self.devices.era, selectors, device, false)
     }
 }

@@ -36,7 +36,7 @@ impl<'d> ExtendedResourceClaims<'d> {
         catalog: &PodCatalog<'d>,
         tables: &mut PodAndClaimTables<'d>,
     ) -> bool {
-        let Some(entry) = tables.pods.get(pod) else { return true };
+        let entry = tables.pod(pod);
         let scalars = &catalog.pod_needs(entry.needs).resources.requested.scalars;
         let names = scalars.iter().map(|(resource, _)| catalog.resource_name(*resource));
         let mut names: Vec<&str> = names.filter(|name| era.by_resource.contains_key(*name)).collect();

@@ -8,7 +8,7 @@ impl Simulation<'_, '_> {
     /// Applies the pod failure policy of a Job to an eviction of this pod or of the one that it replaces: the eviction
     /// counts as a failure, is ignored, or fails the index or the Job.
     pub(crate) fn apply_eviction_to_job(&mut self, pod: PodIndex) {
-        let Some(entry) = self.plan.tables.pods.get(pod) else { return };
+        let entry = self.plan.tables.pod(pod);
         let RecreatingController::Job(job) = entry.controller else { return };
         let Some(job) = self.jobs.get_mut(job) else { return };
         match job.on_eviction {
@@ -33,7 +33,7 @@ impl Simulation<'_, '_> {
     /// True if the Job of the pod does not create it again: the Job has failed, is suspended or creates no more pods,
     /// or the index of the pod has failed. Pods that end by themselves do not count.
     pub(crate) fn is_given_up_by_job(&self, pod: PodIndex) -> bool {
-        let Some(entry) = self.plan.tables.pods.get(pod) else { return false };
+        let entry = self.plan.tables.pod(pod);
         let RecreatingController::Job(job) = entry.controller else { return false };
         let evictions = self.evictions_of_index.get(&pod).copied().unwrap_or(0);
         entry.evictions_survived_by_index.is_some_and(|survived| evictions > survived)
@@ -57,7 +57,7 @@ impl Simulation<'_, '_> {
                 .filter(|(_, pod)| pod.controller == RecreatingController::Job(number))
                 .map(|(pod, _)| pod);
             for pod in stored.bound.iter().copied().chain(made) {
-                if !matches!(self.pods.get(pod), Some(PodState::Absent | PodState::Gone) | None) {
+                if !matches!(self.state_of(pod), PodState::Absent | PodState::Gone) {
                     self.start_deletion(pod);
                 }
             }

@@ -41,7 +41,7 @@ mod workload;
 
 pub use device_forecast::DeviceForecast;
 pub use devices::{
-    BlockedBy, ClaimUser, ClassMatchCache, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass,
+    ClaimUser, ClassMatchCache, DeviceCounts, DeviceReport, DeviceState, Holder, ReportedClass,
     ReportedDevice, ReportedTaint, claim_users, report_devices, report_devices_cached,
 };
 pub use evictions::grace_period;
@@ -59,5 +59,6 @@ pub use restart::{
 };
 pub use selectors::CelSelectorEvaluator;
 pub use state::{ObjectKind, Objects, State, StoredObject};
+pub use tables::requests_and_alternatives_with_names;
 pub use tollgate_allocator::tolerates;
 pub use workload::{Workload, controller_reference, controllers_of, workload_of};

@@ -5,7 +5,7 @@
 
 use crate::plan::{ClusterChange, Plan, object_kind};
 use crate::state::{ObjectKind, State};
-use crate::tables::{PodAndClaimTables, PodEntry};
+use crate::tables::PodEntry;
 
 /// Kinds that a forecast cannot do without.
 const NEEDED_KINDS: [ObjectKind; 5] = [
@@ -49,18 +49,18 @@ fn depends_on(pod: &PodEntry<'_>, kind: ObjectKind) -> bool {
 impl Plan<'_> {
     /// Records the absent kinds that the cluster must contain and that some pod depends on.
     pub(crate) fn record_missing_kinds_that_pods_need(&mut self, absent: Vec<ObjectKind>, lists_kinds: bool) {
-        let PodAndClaimTables { pods, .. } = &self.tables;
+        let tables = &self.tables;
         let is_optional =
             |kind| matches!(kind, ObjectKind::ResourceClaimTemplate | ObjectKind::ResourceClaim);
-        let is_used =
-            |kind| self.bound.iter().filter_map(|(pod, _)| pods.get(*pod)).any(|pod| depends_on(pod, kind));
-        let is_needed = |kind| kind == ObjectKind::Node || pods.iter().any(|pod| depends_on(pod, kind));
+        let is_used = |kind| self.bound.iter().any(|(pod, _)| depends_on(tables.pod(*pod), kind));
+        let is_needed =
+            |kind| kind == ObjectKind::Node || tables.pods.iter().any(|pod| depends_on(pod, kind));
         let is_missing =
             |kind: &ObjectKind| is_needed(*kind) && (lists_kinds || !is_optional(*kind) || is_used(*kind));
         let missing: Vec<ObjectKind> = absent.into_iter().filter(is_missing).collect();
         for tracked in &mut self.tracked {
-            let Some(pod) = tracked.pod.and_then(|pod| pods.get(pod)) else { continue };
-            let lacking = missing.iter().filter(|kind| depends_on(pod, **kind));
+            let Some(pod) = tracked.pod else { continue };
+            let lacking = missing.iter().filter(|kind| depends_on(tables.pod(pod), **kind));
             tracked.not_modelled.extend(lacking.map(|kind| format!("the state has no {}", kind.plural())));
         }
         self.missing = missing.into_iter().map(ObjectKind::plural).collect();

@@ -21,9 +21,9 @@ impl Plan<'_> {
         if first.era.nodes == last.era.nodes {
             return None;
         }
-        let needs = self.catalog.pod_needs(self.tables.pods.get(pod)?.needs);
+        let needs = self.needs_of(pod);
         let taints_in = |stage: &Stage<'_>| {
-            let nodes = self.eras.nodes.get(stage.era.nodes)?;
+            let nodes = self.eras.nodes_in(stage.era);
             Some(nodes.get(nodes.find(node)?).taints.as_slice())
         };
         let new = taints_in(last)?.iter().filter(|taint| taint.effect() == "NoExecute");

@@ -8,7 +8,7 @@ use crate::controllers::JobTable;
 use crate::eras::{EraIndexOfEachKind, Eras};
 use crate::extended::ExtendedResourceClaims;
 use crate::missing::needed_kinds_absent_from_state_and_steps;
-use crate::nodes::PodCatalog;
+use crate::nodes::{PodCatalog, PodNeeds};
 use crate::outcome::{PodOrigin, WorkloadName};
 use crate::state::{ObjectKind, State, StoredObject};
 use crate::tables::{ClaimIndex, NumberedClaimSpec, PodAndClaimTables, PodIndex};
@@ -205,7 +205,12 @@ impl<'d> Plan<'d> {
 
     /// The report entry of a pod; `None` if the pod is not reported.
     pub(crate) fn reported_pod(&self, pod: PodIndex) -> Option<&ReportedPod> {
-        self.tracked.get(self.tables.pods.get(pod)?.tracked?)
+        self.tracked.get(self.tables.pod(pod).tracked?)
+    }
+
+    /// What a pod needs of a node.
+    pub(crate) fn needs_of(&self, pod: PodIndex) -> &PodNeeds<'d> {
+        self.catalog.pod_needs(self.tables.pod(pod).needs)
     }
 }
 

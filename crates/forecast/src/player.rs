@@ -2,6 +2,7 @@
 
 use crate::allocations::AllocationCache;
 use crate::course::Simulation;
+use crate::eras::EraIndexOfEachKind;
 use crate::forecast::RunOutcome;
 use crate::nodes::{NodeFitCache, Occupancy};
 use crate::plan::Plan;
@@ -13,22 +14,20 @@ pub struct RunSimulator<'p> {
     /// Cached filter results of pods and nodes, by node era.
     pub(crate) fits: Vec<NodeFitCache<'p, 'p>>,
     /// The bound pods of the initial state.
-    pub(crate) occupancy: Option<Occupancy<'p, 'p>>,
+    pub(crate) occupancy: Occupancy<'p, 'p>,
     pub(crate) cache: AllocationCache<'p>,
 }
 
 impl Plan<'_> {
     /// Creates a simulator that simulates runs of this plan one after the other and caches their common data.
     pub fn create_run_simulator(&self) -> RunSimulator<'_> {
-        let occupancy = self.eras.nodes.first().map(|nodes| {
-            let mut occupancy = Occupancy::new(&self.catalog, nodes);
-            for (pod, node) in &self.bound {
-                if let (Some(node), Some(pod)) = (nodes.find(node), self.tables.pods.get(*pod)) {
-                    occupancy.add_pod(node, pod.needs);
-                }
+        let nodes = self.eras.nodes_in(EraIndexOfEachKind::default());
+        let mut occupancy = Occupancy::new(&self.catalog, nodes);
+        for (pod, node) in &self.bound {
+            if let Some(node) = nodes.find(node) {
+                occupancy.add_pod(node, self.tables.pod(*pod).needs);
             }
-            occupancy
-        });
+        }
         RunSimulator {
             plan: self,
             fits: self.eras.nodes.iter().map(|nodes| NodeFitCache::new(&self.catalog, nodes)).collect(),
@@ -42,6 +41,6 @@ impl RunSimulator<'_> {
     /// Simulates the run with the number `course`, which determines its random numbers together with the
     /// seed.
     pub fn simulate_run(&mut self, course: u32) -> RunOutcome {
-        Simulation::simulate_run(self, course).unwrap_or_default()
+        Simulation::simulate_run(self, course)
     }
 }

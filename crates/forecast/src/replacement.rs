@@ -56,7 +56,7 @@ pub(crate) fn source_of_replacement<'d>(state: &State<'d>, pod: StoredObject<'d>
                 ..PodSource::from_template(pod.namespace(), template)
             }
         }
-        None => PodSource::for_replacement_of_pod(pod.value),
+        None => PodSource { status: Value::absent(), is_new: true, ..PodSource::from_object(pod.value) },
     }
 }
 

@@ -79,19 +79,7 @@ impl ObjectKind {
     /// True for the kinds that say which workload a pod belongs to, and which pods belong together. Without their
     /// objects, the outcome of all other pods is known.
     pub fn is_workload(self) -> bool {
-        matches!(
-            self,
-            Self::ReplicaSet
-                | Self::Deployment
-                | Self::StatefulSet
-                | Self::DaemonSet
-                | Self::Job
-                | Self::CronJob
-                | Self::JobSet
-                | Self::LeaderWorkerSet
-                | Self::PodGroup
-                | Self::CoschedulingPodGroup
-        )
+        !matches!(self.group(), "" | "resource.k8s.io" | "policy")
     }
 
     /// The kind for this `apiVersion` and `kind`; `None` if a forecast does not read it.

@@ -48,8 +48,8 @@ impl Plan<'_> {
                 let before = pods.iter().take(place);
                 let before = before.filter_map(|(_, other)| Some((Some(other.pod), other.replacement?)));
                 let waiting = waiting.iter().filter(|pod| {
-                    let entry = self.tables.pods.get(**pod).filter(|entry| entry.namespace == namespace);
-                    let name = entry.and_then(|entry| set_and_ordinal(&entry.name));
+                    let entry = self.tables.pod(**pod);
+                    let name = set_and_ordinal(&entry.name).filter(|_| entry.namespace == namespace);
                     name.is_some_and(|(name, number)| name == set && number < *ordinal)
                 });
                 after.push((replacement, before.chain(waiting.map(|pod| (None, *pod))).collect()));
@@ -57,9 +57,7 @@ impl Plan<'_> {
             random_orders.extend(self.replacements_with_random_eviction_order(pods));
         }
         for (pod, before) in after {
-            if let Some(entry) = self.tables.pods.get_mut(pod) {
-                entry.after = before;
-            }
+            self.tables.pod_mut(pod).after = before;
         }
         self.random_orders = random_orders;
     }
@@ -74,9 +72,8 @@ impl Plan<'_> {
         together.retain(|time, evictions| {
             let is_same =
                 |other: &&EvictionOfInitialPod| other.is_by_taint && (other.stage, other.at) == *time;
-            let is_gone_at_once = |eviction: &&EvictionOfInitialPod| {
-                self.tables.pods.get(eviction.pod).is_some_and(|pod| grace_period(pod.spec) == 0)
-            };
+            let is_gone_at_once =
+                |eviction: &&EvictionOfInitialPod| grace_period(self.tables.pod(eviction.pod).spec) == 0;
             evictions.len() > 1
                 && (evictions.iter().any(is_gone_at_once)
                     || self.evictions.iter().filter(is_same).count() >= MIN_EVICTIONS_OVER_ONE_SECOND)
@@ -107,17 +104,15 @@ impl Simulation<'_, '_> {
     /// True if the StatefulSet does not create the pod yet, because a pod with a lower ordinal is not ready.
     // upstream v1.36, v1.37 StatefulSet controller processReplica
     pub(crate) fn waits_for_predecessors(&self, pod: PodIndex) -> bool {
-        let Some(entry) = self.plan.tables.pods.get(pod) else { return false };
-        let is_bound = |pod: PodIndex| matches!(self.pods.get(pod), Some(PodState::Bound(_)));
         // Later, all evictions have happened.
-        let round = self.rounds.get(&pod).filter(|_| self.pods.get(pod) == Some(&PodState::Absent));
+        let round = self.rounds.get(&pod).filter(|_| self.state_of(pod) == PodState::Absent);
         let is_still_there = |new: &PodIndex| {
             round.is_some_and(|round| self.rounds.get(new).is_some_and(|other| other > round))
         };
         let is_ready = |(old, new): &ReplacedAndNewPredecessor| {
-            old.is_some_and(is_bound) || is_bound(*new) || is_still_there(new)
+            old.is_some_and(|old| self.is_bound(old)) || self.is_bound(*new) || is_still_there(new)
         };
-        !entry.after.iter().all(is_ready)
+        !self.plan.tables.pod(pod).after.iter().all(is_ready)
     }
 }
 

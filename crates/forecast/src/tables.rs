@@ -4,6 +4,8 @@
 //! will create. A claim that is generated for a pod belongs to the reference in the pod, so a recreated pod uses it
 //! again.
 
+#![allow(clippy::indexing_slicing, reason = "the indices of pods and claims are places in their lists")]
+
 use crate::held::ClaimAllocation;
 use crate::nodes::{PodCatalog, PodId, PodSource};
 use crate::state::StoredObject;
@@ -31,11 +33,23 @@ pub(crate) struct NumberedClaimSpec<'d> {
 impl<'d> NumberedClaimSpec<'d> {
     /// All requests and their alternatives, in order.
     pub(crate) fn requests_and_alternatives(self) -> impl Iterator<Item = RequestBody<'d>> {
-        self.spec.devices().requests().iter().flat_map(move |request| {
-            let alternatives = request.first_available().iter().map(SubRequest::body);
-            request.exactly(self.version).into_iter().chain(alternatives).collect::<Vec<_>>()
-        })
+        requests_and_alternatives_with_names(self.spec, self.version).into_iter().map(|(_, body)| body)
     }
+}
+
+/// The requests of a claim, or their alternatives where they have some, with the names that allocation results use.
+pub fn requests_and_alternatives_with_names<'d>(
+    spec: ClaimSpec<'d>,
+    version: Version,
+) -> Vec<(String, RequestBody<'d>)> {
+    let mut all = Vec::new();
+    for request in spec.devices().requests().iter() {
+        all.extend(request.exactly(version).map(|body| (request.name().to_owned(), body)));
+        all.extend(request.first_available().iter().map(|alternative: SubRequest<'d>| {
+            (format!("{}/{}", request.name(), alternative.name()), alternative.body())
+        }));
+    }
+    all
 }
 
 /// A pod that can exist in a simulated run.
@@ -126,6 +140,21 @@ pub(crate) struct PodAndClaimTables<'d> {
 }
 
 impl<'d> PodAndClaimTables<'d> {
+    /// The pod with this index.
+    pub(crate) fn pod(&self, pod: PodIndex) -> &PodEntry<'d> {
+        &self.pods[pod]
+    }
+
+    /// The pod with this index, to be changed.
+    pub(crate) fn pod_mut(&mut self, pod: PodIndex) -> &mut PodEntry<'d> {
+        &mut self.pods[pod]
+    }
+
+    /// The claim with this index.
+    pub(crate) fn claim(&self, claim: ClaimIndex) -> &ClaimEntry<'d> {
+        &self.claims[claim]
+    }
+
     /// Returns the spec of a claim or template with its number. Equal specs have the same number.
     pub(crate) fn intern_claim_spec(
         &mut self,
@@ -171,11 +200,9 @@ impl<'d> PodAndClaimTables<'d> {
         let is_pod = |owner: Value<'_>| {
             owner.get("controller").bool() == Some(true) && owner.get("kind").str() == "Pod"
         };
-        let is_generated = owners.any(is_pod);
-        if let Some(entry) = self.claims.get_mut(index) {
-            entry.stored = Some(stored);
-            entry.is_generated = is_generated;
-        }
+        let entry = &mut self.claims[index];
+        entry.is_generated = owners.any(is_pod);
+        entry.stored = Some(stored);
     }
 
     /// Adds a claim that is generated for a pod, and returns its index.

@@ -40,7 +40,7 @@ impl From<Workload<'_>> for WorkloadName {
 /// The workload of a pod or other namespaced object; `None` if it has no controller.
 pub fn workload_of<'d>(state: &State<'d>, object: StoredObject<'d>) -> Option<Workload<'d>> {
     let namespace = object.namespace();
-    let (reference, _) = OwnerChain::new(state, object).last()?;
+    let (reference, _) = owners_of(state, object).last()?;
     Some(Workload { kind: reference.get("kind").str(), namespace, name: reference.get("name").str() })
 }
 
@@ -49,7 +49,7 @@ pub fn controllers_of<'s, 'd>(
     state: &'s State<'d>,
     object: StoredObject<'d>,
 ) -> impl Iterator<Item = (ObjectKind, StoredObject<'d>)> + use<'s, 'd> {
-    OwnerChain::new(state, object).filter_map(|(_, owner)| owner)
+    owners_of(state, object).filter_map(|(_, owner)| owner)
 }
 
 /// The owner reference with `controller: true`; an absent value if there is none.
@@ -59,47 +59,37 @@ pub fn controller_reference(object: Value<'_>) -> Value<'_> {
     controller.unwrap_or(Value::absent())
 }
 
-/// Iterates over the owner references to controllers, closest first, each with its object if the state
-/// contains it.
-struct OwnerChain<'s, 'd> {
+/// The owner reference of an object to its controller, and the controller if the state contains it.
+type Owner<'d> = (Value<'d>, Option<(ObjectKind, StoredObject<'d>)>);
+
+/// The controllers of an object, closest first. The number of owners that are followed is limited, because owners can
+/// refer to each other.
+fn owners_of<'s, 'd>(
     state: &'s State<'d>,
-    namespace: &'d str,
-    /// The object whose controller comes next; `None` at the end.
-    owned: Option<Value<'d>>,
-    /// Number of owners that may still be followed, which ends the search if owners refer to each other.
-    left: usize,
+    object: StoredObject<'d>,
+) -> impl Iterator<Item = Owner<'d>> + use<'s, 'd> {
+    let namespace = object.namespace();
+    let first = owner_of(state, namespace, object);
+    let next = move |(_, owner): &Owner<'d>| owner_of(state, namespace, owner.as_ref()?.1);
+    std::iter::successors(first, next).take(MAX_OWNERS)
 }
 
-impl<'s, 'd> OwnerChain<'s, 'd> {
-    fn new(state: &'s State<'d>, object: StoredObject<'d>) -> OwnerChain<'s, 'd> {
-        OwnerChain { state, namespace: object.namespace(), owned: Some(object.value), left: MAX_OWNERS }
+/// The owner of an object; `None` if it has no controller.
+fn owner_of<'d>(state: &State<'d>, namespace: &str, owned: StoredObject<'d>) -> Option<Owner<'d>> {
+    let reference = controller_reference(owned.value);
+    let [api_version, kind, name, expected] =
+        ["apiVersion", "kind", "name", "uid"].map(|field| reference.get(field).str());
+    if name.is_empty() {
+        return None;
     }
-
-    /// The object of an owner reference, if the state contains it.
-    fn find_owner(&self, reference: Value<'d>) -> Option<(ObjectKind, StoredObject<'d>)> {
-        let kind =
-            ObjectKind::from_type_meta(reference.get("apiVersion").str(), reference.get("kind").str())?;
-        let (objects, name) = (self.state.objects_of_kind(kind), reference.get("name").str());
-        let found = objects.get(self.namespace, name).or_else(|| objects.get("", name))?;
-        let (expected, uid) = (reference.get("uid").str(), found.uid());
+    let owner = ObjectKind::from_type_meta(api_version, kind).and_then(|kind| {
+        let objects = state.objects_of_kind(kind);
+        let found = objects.get(namespace, name).or_else(|| objects.get("", name))?;
         // Objects that a person wrote have no uid.
-        (expected.is_empty() || uid.is_empty() || expected == uid).then_some((kind, found))
-    }
-}
-
-impl<'d> Iterator for OwnerChain<'_, 'd> {
-    type Item = (Value<'d>, Option<(ObjectKind, StoredObject<'d>)>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let reference = controller_reference(self.owned.take()?);
-        if reference.get("name").str().is_empty() {
-            return None;
-        }
-        let owner = self.find_owner(reference);
-        self.owned = owner.map(|(_, object)| object.value);
-        Some((reference, owner))
-    }
+        let is_it = expected.is_empty() || found.uid().is_empty() || expected == found.uid();
+        is_it.then_some((kind, found))
+    });
+    Some((reference, owner))
 }
 
 #[cfg(test)]

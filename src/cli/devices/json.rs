@@ -50,7 +50,7 @@ fn device_record<'a>(device: &'a ReportedDevice<'a>, class_name: &dyn Fn(usize) 
         "slice": device.slice,
         "node": device.node,
         "states": device.states.iter().map(|state| state.name()).collect::<Vec<_>>(),
-        "blockedBy" if given: device.blocked_by.map(|why| why.to_string()),
+        "blockedBy" if given: device.blocked_by.as_deref(),
         // What is left of the capacities of a shared device.
         "capacityLeft" if is_shared: left.collect::<BTreeMap<&str, String>>(),
         "classes": device.classes.iter().map(|class| class_name(*class)).collect::<Vec<_>>(),

@@ -155,7 +155,7 @@ fn device_name(device: &ReportedDevice<'_>) -> String {
 
 /// Returns the states of a device: `allocated, blocked (the pool is incomplete)`.
 fn states_text(device: &ReportedDevice<'_>) -> String {
-    let state = |state: &DeviceState| match (state, device.blocked_by) {
+    let state = |state: &DeviceState| match (state, &device.blocked_by) {
         (DeviceState::Blocked, Some(why)) => format!("blocked ({why})"),
         (DeviceState::Shared, _) if !device.capacity_left.is_empty() => {
             let left = device.capacity_left.iter().map(|(name, amount)| format!("{name} {}", amount.text()));

@@ -99,7 +99,7 @@ fn device_for_page(device: &ReportedDevice<'_>, class_name: &impl Fn(&usize) -> 
         slice: device.slice.map(SafeText::from),
         node: device.node.map(SafeText::from),
         states: device.states.iter().map(|state| state_for_page(*state)).collect(),
-        blocked_by: device.blocked_by.map(|why| why.to_string().into()),
+        blocked_by: device.blocked_by.as_deref().map(SafeText::from),
         capacity_left: left.map(|(name, amount)| ((*name).into(), (&*amount.text()).into())).collect(),
         classes: device.classes.iter().map(class_name).collect(),
         taints: device.taints.iter().map(|taint| taint_for_page(taint, device.slice)).collect(),

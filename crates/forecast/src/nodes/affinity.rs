@@ -11,8 +11,8 @@ use super::cycle::SchedulingCycle;
 use super::fit::NodeFitCache;
 use super::node::NodeIndex;
 use super::occupancy::Occupancy;
-use super::reason::{Rejection, RejectionReason};
-use super::selector::{Labels, Selector, single_value_requirement};
+use super::reason::Rejection;
+use super::selector::{Labels, Selector};
 use tollgate_api::labels::LabelOperator;
 use tollgate_document::doc::Value;
 
@@ -75,16 +75,11 @@ impl<'d> AffinityTerm<'d> {
     ) -> AffinityTerm<'d> {
         let (namespaces, namespace_selector) = (term.get("namespaces"), term.get("namespaceSelector"));
         let of_own_namespace = namespaces.is_empty() && namespace_selector.is_null_or_absent();
-        // The API server adds these requirements when the pod is created, so a stored pod has them twice.
-        let keys = |field| term.get(field).items().map(Value::str);
-        let same = keys("matchLabelKeys")
-            .filter_map(|key| Some(single_value_requirement(key, LabelOperator::In, labels.get(key)?)));
-        let other = keys("mismatchLabelKeys")
-            .filter_map(|key| Some(single_value_requirement(key, LabelOperator::NotIn, labels.get(key)?)));
         AffinityTerm {
+            // The API server adds these requirements when the pod is created, so a stored pod has them twice.
             selector: Selector::read(term.get("labelSelector"))
-                .with_requirements(same)
-                .with_requirements(other),
+                .with_values_of_labels(term.get("matchLabelKeys"), LabelOperator::In, labels)
+                .with_values_of_labels(term.get("mismatchLabelKeys"), LabelOperator::NotIn, labels),
             namespaces: if of_own_namespace {
                 vec![namespace]
             } else {
@@ -237,13 +232,13 @@ impl SchedulingCycle<'_, '_, '_> {
         };
         let is_near = state.affinity.iter().all(is_occupied) || (state.can_be_first && has_labels());
         if !is_near {
-            return Err(Rejection::unresolvable(RejectionReason::PodAffinity));
+            return Err(Rejection::unresolvable("node(s) didn't match pod affinity rules"));
         }
         if state.anti_affinity.iter().any(is_occupied) {
-            return Err(Rejection::resolvable(RejectionReason::PodAntiAffinity));
+            return Err(Rejection::resolvable("node(s) didn't match pod anti-affinity rules"));
         }
         if state.existing_anti_affinity.iter().any(is_occupied) {
-            return Err(Rejection::resolvable(RejectionReason::ExistingPodAntiAffinity));
+            return Err(Rejection::resolvable("node(s) didn't satisfy existing pods anti-affinity rules"));
         }
         Ok(())
     }

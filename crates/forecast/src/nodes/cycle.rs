@@ -3,10 +3,10 @@
 use super::affinity::AffinityState;
 use super::catalog::PodId;
 use super::fit::{AffinityAndSpreadPlans, CandidateNodes, NodeFitCache, NodeFitResults};
-use super::node::NodeIndex;
+use super::node::{NodeIndex, NodeInfo};
 use super::occupancy::Occupancy;
 use super::pod::PodNeeds;
-use super::reason::{Reasons, Rejection, RejectionReason};
+use super::reason::{Rejection, RejectionReason};
 use super::resources::{ResourceId, ResourcesDelegatedToDevices};
 use super::spread::SpreadState;
 use tollgate_allocator::Node;
@@ -108,11 +108,11 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
     /// Applies to a node all filters that run before the device filter, such as those for resources and affinity. Does not
     /// check whether the node has the devices that the pod needs.
     pub fn check_node_without_devices(&self, node: NodeIndex) -> Result<(), Rejection> {
-        if let Some(reason) = self.fit.rejection(node) {
-            return Err(Rejection::unresolvable(reason));
+        if let Some(message) = self.fit.rejection(node) {
+            return Err(Rejection::unresolvable(message));
         }
         if self.busy.binary_search(&node).is_ok() {
-            return Err(Rejection::resolvable(RejectionReason::HostPorts));
+            return Err(Rejection::resolvable("node(s) didn't have free ports for the requested pod ports"));
         }
         self.check_resources(node)?;
         self.check_spread(node)?;
@@ -136,33 +136,30 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
     // upstream v1.37 fitsRequest
     fn check_resources(&self, node: NodeIndex) -> Result<(), Rejection> {
         let used = self.occupancy.usage(node);
-        let offered = self.occupancy.nodes().allocatable(node);
-        let mut lacking: Option<Rejection> = None;
-        let mut add = |reason: RejectionReason, resolvable: bool| match &mut lacking {
-            None => lacking = Some(Rejection { reasons: Reasons::One(reason), resolvable }),
-            Some(rejection) => {
-                rejection.reasons.push(reason);
-                // Preemption does not help if a request exceeds the total capacity of the node.
-                rejection.resolvable &= resolvable;
-            }
+        let mut lacking = Rejection { reasons: Vec::new(), resolvable: true };
+        let mut add = |reason: RejectionReason, resolvable: bool| {
+            lacking.reasons.push(reason);
+            // Preemption does not help if a request exceeds the total capacity of the node.
+            lacking.resolvable &= resolvable;
         };
-        if used.pods + 1 > offered.pods {
-            add(RejectionReason::TooManyPods, true);
+        let NodeInfo { allocatable: offered, max_pods, .. } = self.occupancy.nodes().get(node);
+        if used.pods + 1 > *max_pods {
+            add(RejectionReason::Text("Too many pods"), true);
         }
         let requested = &self.pod.resources.requested;
         let amounts = [
-            (requested.milli_cpu, offered.milli_cpu, used.milli_cpu, RejectionReason::InsufficientCpu),
-            (requested.memory, offered.memory, used.memory, RejectionReason::InsufficientMemory),
+            (requested.milli_cpu, offered.milli_cpu, used.milli_cpu, "Insufficient cpu"),
+            (requested.memory, offered.memory, used.memory, "Insufficient memory"),
             (
                 requested.ephemeral_storage,
                 offered.ephemeral_storage,
                 used.ephemeral_storage,
-                RejectionReason::InsufficientEphemeralStorage,
+                "Insufficient ephemeral-storage",
             ),
         ];
-        for (requested, offered, used, reason) in amounts {
+        for (requested, offered, used, message) in amounts {
             if requested > 0 && requested > offered.wrapping_sub(used) {
-                add(reason, requested <= offered);
+                add(RejectionReason::Text(message), requested <= offered);
             }
         }
         for &(resource, requested) in &requested.scalars {
@@ -172,6 +169,6 @@ impl<'a, 'c, 'd> SchedulingCycle<'a, 'c, 'd> {
                 add(RejectionReason::Insufficient(resource), requested <= offered);
             }
         }
-        lacking.map_or(Ok(()), Err)
+        if lacking.reasons.is_empty() { Ok(()) } else { Err(lacking) }
     }
 }

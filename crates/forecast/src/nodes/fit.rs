@@ -11,7 +11,6 @@ use super::catalog::{PodCatalog, PodId, TopologyKeyId};
 use super::images;
 use super::node::{NodeIndex, NodeInfo, Nodes, TopologyDomains};
 use super::pod::PodNeeds;
-use super::reason::RejectionReason;
 use super::spread::SpreadPlan;
 use std::sync::OnceLock;
 use tollgate_allocator::tolerates;
@@ -86,33 +85,26 @@ impl<'c, 'd> NodeFitCache<'c, 'd> {
     }
 }
 
-/// One bit for each filter that does not depend on other pods: set if the node passes the filter for a kind of pod.
+/// Whether a node passes each filter that does not depend on other pods, for a kind of pod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct PassedNodeFilters(u8);
+#[expect(clippy::struct_excessive_bools, reason = "each is a filter")]
+pub(super) struct PassedNodeFilters {
+    node_name: bool,
+    schedulable: bool,
+    pub(super) taints: bool,
+    pub(super) affinity: bool,
+}
 
 impl PassedNodeFilters {
-    const NODE_NAME_MATCHES: u8 = 1;
-    const SCHEDULABLE: u8 = 2;
-    const TAINTS_TOLERATED: u8 = 4;
-    const AFFINITY_MATCHES: u8 = 8;
-    const ALL: PassedNodeFilters = PassedNodeFilters(15);
-
     fn for_pod(info: &NodeInfo<'_>, pod: &PodNeeds<'_>) -> PassedNodeFilters {
-        let mut flags = 0;
-        let mut set = |flag: u8, holds: bool| flags |= if holds { flag } else { 0 };
-        set(
-            PassedNodeFilters::NODE_NAME_MATCHES,
-            pod.node_name.is_empty() || pod.node_name == info.node.name,
-        );
         let tolerates_cordon =
             || pod.tolerations.iter().any(|t| tolerates(t, UNSCHEDULABLE_TAINT, "", "NoSchedule"));
-        set(PassedNodeFilters::SCHEDULABLE, !info.unschedulable || tolerates_cordon());
-        set(
-            PassedNodeFilters::TAINTS_TOLERATED,
-            untolerated_taints(info, pod, &["NoSchedule", "NoExecute"]).next().is_none(),
-        );
-        set(PassedNodeFilters::AFFINITY_MATCHES, matches_node_selector_and_affinity(info, pod));
-        PassedNodeFilters(flags)
+        PassedNodeFilters {
+            node_name: pod.node_name.is_empty() || pod.node_name == info.node.name,
+            schedulable: !info.unschedulable || tolerates_cordon(),
+            taints: untolerated_taints(info, pod, &["NoSchedule", "NoExecute"]).next().is_none(),
+            affinity: matches_node_selector_and_affinity(info, pod),
+        }
     }
 }
 
@@ -164,7 +156,7 @@ pub(super) enum CandidateNodes {
 /// Filter and score results for all nodes that do not depend on other pods.
 #[derive(Debug)]
 pub(super) struct NodeFitResults {
-    flags: Vec<PassedNodeFilters>,
+    passed: Vec<PassedNodeFilters>,
     pub(super) candidates: CandidateNodes,
     /// Sum of the weights of matching preferred node affinity terms, for each node; `None` if there are no
     /// terms.
@@ -177,7 +169,6 @@ pub(super) struct NodeFitResults {
 
 impl NodeFitResults {
     fn new(nodes: &Nodes<'_>, pod: &PodNeeds<'_>) -> NodeFitResults {
-        let flags = nodes.iter().map(|(_, info)| PassedNodeFilters::for_pod(info, pod)).collect();
         let preference = |info: &NodeInfo<'_>| -> i64 {
             let matching = pod.preferred_nodes.iter().filter(|(weight, term)| {
                 let (labels, fields) = (term.match_expressions(), term.match_fields());
@@ -193,7 +184,7 @@ impl NodeFitResults {
             })
             .collect();
         NodeFitResults {
-            flags,
+            passed: nodes.iter().map(|(_, info)| PassedNodeFilters::for_pod(info, pod)).collect(),
             candidates: candidates_named_by_node_affinity(nodes, pod),
             preferred: (!pod.preferred_nodes.is_empty())
                 .then(|| nodes.iter().map(|(_, info)| preference(info)).collect()),
@@ -202,27 +193,20 @@ impl NodeFitResults {
         }
     }
 
-    /// The reason of the first filter, of those before host ports and resources, that rejects the node.
-    pub(super) fn rejection(&self, node: NodeIndex) -> Option<RejectionReason> {
-        let flags = self.flags[node.get()];
-        if flags == PassedNodeFilters::ALL {
-            return None;
-        }
-        let reasons = [
-            (PassedNodeFilters::NODE_NAME_MATCHES, RejectionReason::NodeName),
-            (PassedNodeFilters::SCHEDULABLE, RejectionReason::Unschedulable),
-            (PassedNodeFilters::TAINTS_TOLERATED, RejectionReason::Taints),
-            (PassedNodeFilters::AFFINITY_MATCHES, RejectionReason::NodeAffinity),
+    /// The message of the first filter, of those before host ports and resources, that rejects the node.
+    pub(super) fn rejection(&self, node: NodeIndex) -> Option<&'static str> {
+        let passed = self.passed(node);
+        let messages = [
+            (passed.node_name, "node(s) didn't match the requested node name"),
+            (passed.schedulable, "node(s) were unschedulable"),
+            (passed.taints, "node(s) had untolerated taint(s)"),
+            (passed.affinity, "node(s) didn't match Pod's node affinity/selector"),
         ];
-        reasons.into_iter().find(|(flag, _)| flags.0 & flag == 0).map(|(_, reason)| reason)
+        messages.into_iter().find(|(passes, _)| !passes).map(|(_, message)| message)
     }
 
-    pub(super) fn matches_affinity(&self, node: NodeIndex) -> bool {
-        self.flags[node.get()].0 & PassedNodeFilters::AFFINITY_MATCHES != 0
-    }
-
-    pub(super) fn tolerates_taints(&self, node: NodeIndex) -> bool {
-        self.flags[node.get()].0 & PassedNodeFilters::TAINTS_TOLERATED != 0
+    pub(super) fn passed(&self, node: NodeIndex) -> PassedNodeFilters {
+        self.passed[node.get()]
     }
 }
 

@@ -67,21 +67,10 @@ impl<'d> NodeInfo<'d> {
     }
 }
 
-/// The allocatable cpu, memory, storage and pods of a node, stored together because they are read for each
-/// node and pod.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NodeAllocatable {
-    pub(super) milli_cpu: i64,
-    pub(super) memory: i64,
-    pub(super) ephemeral_storage: i64,
-    pub(super) pods: i64,
-}
-
 /// The nodes of a cluster at one time.
 #[derive(Clone, Default, Debug)]
 pub struct Nodes<'d> {
     infos: Vec<NodeInfo<'d>>,
-    offers: Vec<NodeAllocatable>,
     by_name: HashMap<&'d str, NodeIndex, RandomState>,
     /// Column of each resource in `scalars`, by resource index; `None` if no node offers it.
     columns: Vec<Option<usize>>,
@@ -118,13 +107,6 @@ impl<'d> Nodes<'d> {
                 }
             }
         }
-        let offer = |info: &NodeInfo<'_>| NodeAllocatable {
-            milli_cpu: info.allocatable.milli_cpu,
-            memory: info.allocatable.memory,
-            ephemeral_storage: info.allocatable.ephemeral_storage,
-            pods: info.max_pods,
-        };
-        nodes.offers = infos.iter().map(offer).collect();
         nodes.infos = infos;
         nodes
     }
@@ -145,10 +127,6 @@ impl<'d> Nodes<'d> {
     /// The node with this index.
     pub fn get(&self, node: NodeIndex) -> &NodeInfo<'d> {
         &self.infos[node.get()]
-    }
-
-    pub(super) fn allocatable(&self, node: NodeIndex) -> NodeAllocatable {
-        self.offers[node.get()]
     }
 
     /// Iterates over all nodes in the scheduler's order.

@@ -33,21 +33,8 @@ pub struct PodSource<'d> {
 impl<'d> PodSource<'d> {
     /// Reads a Pod object whose controller, if any, does not affect spreading.
     pub fn from_object(pod: Value<'d>) -> PodSource<'d> {
-        let metadata = pod.get("metadata");
-        PodSource {
-            namespace: metadata.get("namespace").str(),
-            metadata,
-            spec: pod.get("spec"),
-            status: pod.get("status"),
-            controller_selector: None,
-            priority: None,
-            is_new: false,
-        }
-    }
-
-    /// A new, unbound copy of a pod, as a controller creates it to replace the pod.
-    pub fn for_replacement_of_pod(pod: Value<'d>) -> PodSource<'d> {
-        PodSource { status: Value::absent(), is_new: true, ..PodSource::from_object(pod) }
+        let namespace = pod.get("metadata").get("namespace").str();
+        PodSource { status: pod.get("status"), ..PodSource::from_template(namespace, pod) }
     }
 
     /// A pod created from a template, such as `spec.template` of a Deployment.

@@ -9,95 +9,43 @@ use std::collections::BTreeMap;
 /// Why a filter of the scheduler rejects a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RejectionReason {
-    NodeName,
-    Unschedulable,
-    Taints,
-    NodeAffinity,
-    HostPorts,
-    TooManyPods,
-    InsufficientCpu,
-    InsufficientMemory,
-    InsufficientEphemeralStorage,
+    /// A reason in the words of the scheduler.
+    Text(&'static str),
+    /// The node has too little of this resource.
     Insufficient(ResourceId),
-    TopologySpread,
-    /// The node lacks the label of a topology spread constraint.
-    TopologySpreadLabel,
-    PodAffinity,
-    PodAntiAffinity,
-    /// The anti-affinity of a running pod excludes the new pod.
-    ExistingPodAntiAffinity,
 }
 
 impl RejectionReason {
     /// The scheduler's message for the reason, as in the condition of a pod.
     pub fn scheduler_message(self, catalog: &PodCatalog<'_>) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            RejectionReason::NodeName => "node(s) didn't match the requested node name",
-            RejectionReason::Unschedulable => "node(s) were unschedulable",
-            RejectionReason::Taints => "node(s) had untolerated taint(s)",
-            RejectionReason::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
-            RejectionReason::HostPorts => "node(s) didn't have free ports for the requested pod ports",
-            RejectionReason::TooManyPods => "Too many pods",
-            RejectionReason::InsufficientCpu => "Insufficient cpu",
-            RejectionReason::InsufficientMemory => "Insufficient memory",
-            RejectionReason::InsufficientEphemeralStorage => "Insufficient ephemeral-storage",
+        match self {
+            RejectionReason::Text(text) => Cow::Borrowed(text),
             RejectionReason::Insufficient(resource) => {
-                return Cow::Owned(format!("Insufficient {}", catalog.resource_name(resource)));
+                Cow::Owned(format!("Insufficient {}", catalog.resource_name(resource)))
             }
-            RejectionReason::TopologySpread => "node(s) didn't match pod topology spread constraints",
-            RejectionReason::TopologySpreadLabel => {
-                "node(s) didn't match pod topology spread constraints (missing required label)"
-            }
-            RejectionReason::PodAffinity => "node(s) didn't match pod affinity rules",
-            RejectionReason::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
-            RejectionReason::ExistingPodAntiAffinity => {
-                "node(s) didn't satisfy existing pods anti-affinity rules"
-            }
-        })
+        }
     }
 }
 
 /// A node that a filter of the scheduler rejects: the reasons, and whether preemption could help.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rejection {
-    pub reasons: Reasons,
+    /// Only the resource filter has several.
+    pub reasons: Vec<RejectionReason>,
     /// True for status Unschedulable: the node could be used after other pods are removed. False for
     /// UnschedulableAndUnresolvable.
     pub resolvable: bool,
 }
 
-/// The reasons of one filter for one node. Only the resource filter has several.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Reasons {
-    One(RejectionReason),
-    Several(Vec<RejectionReason>),
-}
-
-impl Reasons {
-    pub(super) fn push(&mut self, reason: RejectionReason) {
-        match self {
-            Reasons::One(first) => *self = Reasons::Several(vec![*first, reason]),
-            Reasons::Several(reasons) => reasons.push(reason),
-        }
-    }
-
-    pub fn as_slice(&self) -> &[RejectionReason] {
-        match self {
-            Reasons::One(reason) => std::slice::from_ref(reason),
-            Reasons::Several(reasons) => reasons,
-        }
-    }
-}
-
 impl Rejection {
     /// A rejection that preemption on the node could resolve.
-    pub(super) fn resolvable(reason: RejectionReason) -> Rejection {
-        Rejection { reasons: Reasons::One(reason), resolvable: true }
+    pub(super) fn resolvable(message: &'static str) -> Rejection {
+        Rejection { reasons: vec![RejectionReason::Text(message)], resolvable: true }
     }
 
     /// A rejection that preemption cannot resolve.
-    pub(super) fn unresolvable(reason: RejectionReason) -> Rejection {
-        Rejection { reasons: Reasons::One(reason), resolvable: false }
+    pub(super) fn unresolvable(message: &'static str) -> Rejection {
+        Rejection { reasons: vec![RejectionReason::Text(message)], resolvable: false }
     }
 }
 
@@ -113,7 +61,7 @@ pub struct Diagnosis {
 impl Diagnosis {
     /// Counts a node rejected by the filters of this module.
     pub fn add(&mut self, node: NodeIndex, rejection: &Rejection) {
-        for &reason in rejection.reasons.as_slice() {
+        for &reason in &rejection.reasons {
             *self.counts.entry(reason).or_insert(0) += 1;
         }
         if rejection.resolvable {

@@ -57,7 +57,7 @@ impl SchedulingCycle<'_, '_, '_> {
 
     /// The sum of the scores for free resources and for balanced use of cpu and memory. Both have weight 1.
     fn resource_score(&self, node: NodeIndex) -> i64 {
-        let offered = self.occupancy.nodes().allocatable(node);
+        let offered = &self.occupancy.nodes().get(node).allocatable;
         let used = self.occupancy.usage(node);
         let offered = [offered.milli_cpu, offered.memory];
         let left = least_allocated_score(offered, used.counted, self.pod.resources.scored);

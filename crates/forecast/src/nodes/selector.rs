@@ -37,10 +37,8 @@ pub fn label_selector_matches(selector: Value<'_>, labels: Value<'_>) -> bool {
 pub(super) enum Selector<'d> {
     Nothing,
     /// Selects objects that meet all requirements.
-    All(Vec<Requirement<'d>>),
+    All(Vec<LabelRequirement<&'d str>>),
 }
-
-pub(super) type Requirement<'d> = LabelRequirement<&'d str>;
 
 impl<'d> Selector<'d> {
     /// Reads a `labelSelector` or `namespaceSelector`.
@@ -48,13 +46,19 @@ impl<'d> Selector<'d> {
         read_selector(selector, |text| text).map_or(Selector::Nothing, Selector::All)
     }
 
-    /// Adds requirements. A selector that selects nothing stays so.
-    pub(super) fn with_requirements(
+    /// Adds a requirement for each of these keys that the labels have: that an object has the same value, or with
+    /// `NotIn` another one. A selector that selects nothing stays so.
+    pub(super) fn with_values_of_labels(
         mut self,
-        more: impl IntoIterator<Item = Requirement<'d>>,
+        keys: Value<'d>,
+        operator: LabelOperator,
+        labels: &Labels<'d>,
     ) -> Selector<'d> {
         if let Selector::All(requirements) = &mut self {
-            requirements.extend(more);
+            for key in keys.items().map(Value::str) {
+                let values = labels.get(key).map(|value| vec![value]);
+                requirements.extend(values.map(|values| LabelRequirement { key, operator, values }));
+            }
         }
         self
     }
@@ -72,13 +76,4 @@ impl<'d> Selector<'d> {
             }
         }
     }
-}
-
-/// The requirement that a label has, or does not have, that value.
-pub(super) fn single_value_requirement<'d>(
-    key: &'d str,
-    operator: LabelOperator,
-    value: &'d str,
-) -> Requirement<'d> {
-    LabelRequirement { key, operator, values: vec![value] }
 }

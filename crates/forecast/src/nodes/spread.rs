@@ -15,8 +15,8 @@ use super::fit::{NodeFitCache, NodeFitResults};
 use super::node::{NodeIndex, TopologyDomains};
 use super::occupancy::{BoundPod, Occupancy};
 use super::pod::PodNeeds;
-use super::reason::{Rejection, RejectionReason};
-use super::selector::{Labels, Selector, single_value_requirement};
+use super::reason::Rejection;
+use super::selector::{Labels, Selector};
 use tollgate_api::labels::LabelOperator;
 use tollgate_document::doc::Value;
 
@@ -44,9 +44,7 @@ impl<'d> SpreadConstraint<'d> {
         constraint: Value<'d>,
         labels: &Labels<'d>,
     ) -> SpreadConstraint<'d> {
-        let keys = constraint.get("matchLabelKeys").items().map(Value::str);
-        let same =
-            keys.filter_map(|key| Some(single_value_requirement(key, LabelOperator::In, labels.get(key)?)));
+        let selector = Selector::read(constraint.get("labelSelector"));
         SpreadConstraint {
             topology: catalog.intern_topology(constraint.get("topologyKey").str()),
             max_skew: constraint.get("maxSkew").int().unwrap_or(0),
@@ -54,7 +52,11 @@ impl<'d> SpreadConstraint<'d> {
                 .get("minDomains")
                 .int()
                 .map_or(1, |min| usize::try_from(min).unwrap_or(0)),
-            selector: Selector::read(constraint.get("labelSelector")).with_requirements(same),
+            selector: selector.with_values_of_labels(
+                constraint.get("matchLabelKeys"),
+                LabelOperator::In,
+                labels,
+            ),
             honors_affinity: constraint.get("nodeAffinityPolicy").str() != "Ignore",
             honors_taints: constraint.get("nodeTaintsPolicy").str() == "Honor",
             is_required: constraint.get("whenUnsatisfiable").str() != "ScheduleAnyway",
@@ -152,8 +154,8 @@ impl SpreadConstraint<'_> {
             .iter()
             .map(|(node, _)| {
                 eligible[node.get()]
-                    && (!self.honors_affinity || fit.matches_affinity(node))
-                    && (!self.honors_taints || fit.tolerates_taints(node))
+                    && (!self.honors_affinity || fit.passed(node).affinity)
+                    && (!self.honors_taints || fit.passed(node).taints)
             })
             .collect();
         let domains = fits.domains(self.topology);
@@ -219,10 +221,12 @@ impl SchedulingCycle<'_, '_, '_> {
     pub(super) fn check_spread(&self, node: NodeIndex) -> Result<(), Rejection> {
         for (constraint, (pods, least)) in self.plans.spread.required.iter().zip(&self.spread.counts) {
             let Some(domain) = self.fits.domains(constraint.topology).domain_of_node(node) else {
-                return Err(Rejection::unresolvable(RejectionReason::TopologySpreadLabel));
+                return Err(Rejection::unresolvable(
+                    "node(s) didn't match pod topology spread constraints (missing required label)",
+                ));
             };
             if pods[domain] + constraint.own - least > constraint.max_skew {
-                return Err(Rejection::resolvable(RejectionReason::TopologySpread));
+                return Err(Rejection::resolvable("node(s) didn't match pod topology spread constraints"));
             }
         }
         Ok(())
