@@ -23,12 +23,8 @@ use super::live::{ClusterLister, ConnectedServer};
 use super::outcome::{ExitCounts, Failure};
 use super::shared::ContextArgs;
 use super::state::RecordedServer;
-use crate::cluster::{
-    CLAIM_TEMPLATES, CLASSIC_DRA_CLAIMS, CLASSIC_DRA_CLASSES, COSCHEDULING_POD_GROUPS, CRON_JOBS,
-    DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS,
-    KeptFieldsAndSizeLimit, LEADER_WORKER_SETS, ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS,
-    POD_GROUPS, PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, STATEFUL_SETS,
-};
+use crate::cluster::{KeptFieldsAndSizeLimit, NODES};
+pub(super) use crate::cluster::{SNAPSHOT_KINDS, WORKLOAD_KINDS};
 pub(super) use fields::{OptionalFields, keep_needed_fields};
 use list_writer::{Format, ListWriter};
 use target::SnapshotTarget;
@@ -76,36 +72,6 @@ Exit codes:
   2  usage error
   3  the cluster could not be reached, or some objects could not be listed
   4  internal error";
-
-/// The kinds of objects in a snapshot that impact, audit and policies read, in the order in which audit checks them.
-/// Nodes and workloads follow them.
-pub(super) const SNAPSHOT_KINDS: [ListedKind; 11] = [
-    NAMESPACES,
-    DEVICE_CLASSES,
-    CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    PODS,
-    POD_DISRUPTION_BUDGETS,
-    FOUNDATIONDB,
-    CLASSIC_DRA_CLASSES,
-    CLASSIC_DRA_CLAIMS,
-    DEVICE_TAINT_RULES,
-];
-
-/// The workloads that pods belong to, for reports that name them and for forecasts.
-pub(super) const WORKLOAD_KINDS: [ListedKind; 10] = [
-    REPLICA_SETS,
-    DEPLOYMENTS,
-    STATEFUL_SETS,
-    DAEMON_SETS,
-    JOBS,
-    CRON_JOBS,
-    JOB_SETS,
-    LEADER_WORKER_SETS,
-    POD_GROUPS,
-    COSCHEDULING_POD_GROUPS,
-];
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {

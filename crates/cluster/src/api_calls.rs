@@ -3,6 +3,14 @@
 //! Tests compare the ClusterRoles of the manifests and of the chart with this list, and the fake API server of the
 //! tests rejects requests that are not in it. So a new kind of request must be added here first.
 
+use std::sync::LazyLock;
+
+use super::listed_kind::{
+    ADMISSION_POLICIES, CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, JOBS, ListedKind, NAMESPACES,
+    NODES, POD_DISRUPTION_BUDGETS, PODS, POLICY_KINDS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES,
+    SNAPSHOT_KINDS, STATEFUL_SETS, WORKLOAD_KINDS,
+};
+
 /// A kind of request that Tollgate sends to an API server, and the flag or command that needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ApiCall {
@@ -75,7 +83,50 @@ pub enum ObjectNames {
 
 /// Every kind of request that Tollgate sends to an API server, from which the ClusterRoles in the manifests are
 /// checked.
-pub const API_CALLS: &[ApiCall] = &[
+pub static API_CALLS: LazyLock<Vec<ApiCall>> = LazyLock::new(|| {
+    let of_kinds = KIND_CALLS.iter().flat_map(|(needed_by, verbs, kinds)| {
+        kinds.iter().map(|kind| objects_call(*needed_by, kind.group, kind.resource, verbs))
+    });
+    of_kinds.chain(OTHER_CALLS).collect()
+});
+
+/// The kinds of objects that are listed or watched.
+const KIND_CALLS: [(NeededBy, &[&str], &[ListedKind]); 11] = [
+    (NeededBy::ClusterState, LIST_AND_WATCH, &IMPACT_KINDS),
+    (NeededBy::PolicySource, LIST_AND_WATCH, &POLICY_KINDS),
+    (NeededBy::Impact, LIST, &IMPACT_KINDS),
+    // Where evicted pods go. What is not permitted is left out.
+    (NeededBy::Impact, LIST, &[NODES, DEVICE_CLASSES, CLAIM_TEMPLATES, REPLICA_SETS, STATEFUL_SETS, JOBS]),
+    // Among them APIs that are installed on their own; without them the group is not in the discovery.
+    (NeededBy::Audit, LIST, &SNAPSHOT_KINDS),
+    (NeededBy::Audit, LIST, &[ADMISSION_POLICIES]),
+    // Policies that are custom resources, if their definitions are installed.
+    (NeededBy::Audit, LIST, &POLICY_KINDS),
+    (NeededBy::Snapshot, LIST, &[NODES]),
+    (NeededBy::Snapshot, LIST, &WORKLOAD_KINDS),
+    // What a drain watches. Kinds of the other APIs have no objects where they are not served.
+    (NeededBy::Drain, LIST_AND_WATCH, &DRAIN_KINDS),
+    (NeededBy::Drain, LIST_AND_WATCH, &WORKLOAD_KINDS),
+];
+
+/// The kinds of objects from which the impact of a rule is computed.
+const IMPACT_KINDS: [ListedKind; 5] =
+    [RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS, POD_DISRUPTION_BUDGETS];
+
+/// The kinds of objects that a drain watches besides workloads and the rules that it changes.
+const DRAIN_KINDS: [ListedKind; 8] = [
+    NAMESPACES,
+    NODES,
+    PODS,
+    RESOURCE_SLICES,
+    RESOURCE_CLAIMS,
+    CLAIM_TEMPLATES,
+    DEVICE_CLASSES,
+    POD_DISRUPTION_BUDGETS,
+];
+
+/// All other requests.
+const OTHER_CALLS: [ApiCall; 29] = [
     webhook_configurations_call("validatingwebhookconfigurations"),
     webhook_configurations_call("mutatingwebhookconfigurations"),
     ApiCall {
@@ -85,108 +136,33 @@ pub const API_CALLS: &[ApiCall] = &[
             resource: "clusterroles",
             names: ObjectNames::Owner,
         },
-        verbs: &["get"],
+        verbs: GET,
     },
-    cluster_flag_url_call(CallTarget::PublicUrl("/version")),
+    discovery_call(NeededBy::Cluster, "/version"),
     // Discovery of the served versions.
-    cluster_flag_url_call(CallTarget::PublicUrl("/apis/resource.k8s.io")),
-    cluster_flag_url_call(CallTarget::PublicUrl("/apis/resource.k8s.io/*")),
-    // The feature gates of the API server.
-    cluster_flag_url_call(CallTarget::Url("/metrics")),
+    discovery_call(NeededBy::Cluster, "/apis/resource.k8s.io"),
+    discovery_call(NeededBy::Cluster, "/apis/resource.k8s.io/*"),
+    metrics_call(NeededBy::Cluster),
     // One that is younger than the watch is read by name.
     objects_call(NeededBy::Cluster, "", "namespaces", &["get", "list", "watch"]),
-    objects_call(NeededBy::ClusterState, "resource.k8s.io", "resourceslices", LIST_AND_WATCH),
-    objects_call(NeededBy::ClusterState, "resource.k8s.io", "resourceclaims", LIST_AND_WATCH),
-    objects_call(NeededBy::ClusterState, "resource.k8s.io", "devicetaintrules", LIST_AND_WATCH),
-    objects_call(NeededBy::ClusterState, "", "pods", LIST_AND_WATCH),
-    objects_call(NeededBy::ClusterState, "policy", "poddisruptionbudgets", LIST_AND_WATCH),
-    tollgate_policies_call("tolerationpolicies", LIST_AND_WATCH),
-    tollgate_policies_call("taintpolicies", LIST_AND_WATCH),
-    tollgate_policies_call("taintrulepolicies", LIST_AND_WATCH),
-    tollgate_policies_call("parameterpolicies", LIST_AND_WATCH),
     // The only changes: one replica at a time, which holds the Lease, says whether the policies are in force.
-    tollgate_policies_call("tolerationpolicies/status", PATCH),
-    tollgate_policies_call("taintpolicies/status", PATCH),
-    tollgate_policies_call("taintrulepolicies/status", PATCH),
-    tollgate_policies_call("parameterpolicies/status", PATCH),
+    policy_status_call("tolerationpolicies/status"),
+    policy_status_call("taintpolicies/status"),
+    policy_status_call("taintrulepolicies/status"),
+    policy_status_call("parameterpolicies/status"),
     lease_call(NeededBy::PolicySource, ObjectNames::PolicyLease),
     // Whether the CustomResourceDefinitions are being deleted.
-    ApiCall {
-        needed_by: NeededBy::PolicySource,
-        target: CallTarget::PublicUrl("/apis/tollgate.dev/v1alpha1"),
-        verbs: &["get"],
-    },
+    discovery_call(NeededBy::PolicySource, "/apis/tollgate.dev/v1alpha1"),
     metrics_call(NeededBy::Impact),
-    objects_call(NeededBy::Impact, "resource.k8s.io", "resourceslices", LIST),
-    objects_call(NeededBy::Impact, "resource.k8s.io", "resourceclaims", LIST),
-    objects_call(NeededBy::Impact, "resource.k8s.io", "devicetaintrules", LIST),
-    objects_call(NeededBy::Impact, "", "pods", LIST),
-    objects_call(NeededBy::Impact, "policy", "poddisruptionbudgets", LIST),
-    // Where evicted pods go. What is not permitted is left out.
-    objects_call(NeededBy::Impact, "", "nodes", LIST),
-    objects_call(NeededBy::Impact, "resource.k8s.io", "deviceclasses", LIST),
-    objects_call(NeededBy::Impact, "resource.k8s.io", "resourceclaimtemplates", LIST),
-    objects_call(NeededBy::Impact, "apps", "replicasets", LIST),
-    objects_call(NeededBy::Impact, "apps", "statefulsets", LIST),
-    objects_call(NeededBy::Impact, "batch", "jobs", LIST),
     metrics_call(NeededBy::Audit),
-    objects_call(NeededBy::Audit, "resource.k8s.io", "resourceslices", LIST),
-    objects_call(NeededBy::Audit, "resource.k8s.io", "resourceclaims", LIST),
-    objects_call(NeededBy::Audit, "resource.k8s.io", "resourceclaimtemplates", LIST),
-    objects_call(NeededBy::Audit, "resource.k8s.io", "deviceclasses", LIST),
-    objects_call(NeededBy::Audit, "resource.k8s.io", "devicetaintrules", LIST),
-    objects_call(NeededBy::Audit, "", "pods", LIST),
-    objects_call(NeededBy::Audit, "", "namespaces", LIST),
-    objects_call(NeededBy::Audit, "policy", "poddisruptionbudgets", LIST),
-    objects_call(NeededBy::Audit, "admissionregistration.k8s.io", "validatingadmissionpolicies", LIST),
-    // Policies that are custom resources, if their definitions are installed.
-    audit_discovery_call("/apis/tollgate.dev/v1alpha1"),
-    objects_call(NeededBy::Audit, "tollgate.dev", "tolerationpolicies", LIST),
-    objects_call(NeededBy::Audit, "tollgate.dev", "taintpolicies", LIST),
-    objects_call(NeededBy::Audit, "tollgate.dev", "taintrulepolicies", LIST),
-    objects_call(NeededBy::Audit, "tollgate.dev", "parameterpolicies", LIST),
-    // APIs that are installed on their own; without them the group is not in the discovery.
-    audit_discovery_call("/apis/apps.foundationdb.org"),
-    objects_call(NeededBy::Audit, "apps.foundationdb.org", "foundationdbclusters", LIST),
-    audit_discovery_call("/apis/cdi.k8s.io"),
-    objects_call(NeededBy::Audit, "cdi.k8s.io", "resourceclasses", LIST),
-    objects_call(NeededBy::Audit, "cdi.k8s.io", "resourceclaims", LIST),
-    // Nodes, and the workloads that pods belong to.
-    objects_call(NeededBy::Snapshot, "", "nodes", LIST),
-    objects_call(NeededBy::Snapshot, "apps", "replicasets", LIST),
-    objects_call(NeededBy::Snapshot, "apps", "deployments", LIST),
-    objects_call(NeededBy::Snapshot, "apps", "statefulsets", LIST),
-    objects_call(NeededBy::Snapshot, "apps", "daemonsets", LIST),
-    objects_call(NeededBy::Snapshot, "batch", "jobs", LIST),
-    objects_call(NeededBy::Snapshot, "batch", "cronjobs", LIST),
-    audit_discovery_call("/apis/jobset.x-k8s.io"),
-    objects_call(NeededBy::Snapshot, "jobset.x-k8s.io", "jobsets", LIST),
-    audit_discovery_call("/apis/leaderworkerset.x-k8s.io"),
-    objects_call(NeededBy::Snapshot, "leaderworkerset.x-k8s.io", "leaderworkersets", LIST),
-    audit_discovery_call("/apis/scheduling.k8s.io"),
-    objects_call(NeededBy::Snapshot, "scheduling.k8s.io", "podgroups", LIST),
-    audit_discovery_call("/apis/scheduling.x-k8s.io"),
-    objects_call(NeededBy::Snapshot, "scheduling.x-k8s.io", "podgroups", LIST),
-    // What a drain watches. Kinds of the other APIs have no objects where they are not served.
+    discovery_call(NeededBy::Audit, "/apis/tollgate.dev/v1alpha1"),
+    discovery_call(NeededBy::Audit, "/apis/apps.foundationdb.org"),
+    discovery_call(NeededBy::Audit, "/apis/cdi.k8s.io"),
+    discovery_call(NeededBy::Audit, "/apis/jobset.x-k8s.io"),
+    discovery_call(NeededBy::Audit, "/apis/leaderworkerset.x-k8s.io"),
+    discovery_call(NeededBy::Audit, "/apis/scheduling.k8s.io"),
+    discovery_call(NeededBy::Audit, "/apis/scheduling.x-k8s.io"),
     metrics_call(NeededBy::Drain),
-    objects_call(NeededBy::Drain, "", "namespaces", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "", "nodes", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "", "pods", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "resource.k8s.io", "resourceslices", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "resource.k8s.io", "resourceclaims", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "resource.k8s.io", "resourceclaimtemplates", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "resource.k8s.io", "deviceclasses", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "policy", "poddisruptionbudgets", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "apps", "replicasets", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "apps", "deployments", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "apps", "statefulsets", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "apps", "daemonsets", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "batch", "jobs", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "batch", "cronjobs", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "jobset.x-k8s.io", "jobsets", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "leaderworkerset.x-k8s.io", "leaderworkersets", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "scheduling.k8s.io", "podgroups", LIST_AND_WATCH),
-    objects_call(NeededBy::Drain, "scheduling.x-k8s.io", "podgroups", LIST_AND_WATCH),
     // What a drain changes: its rules, the pods that leave, and the Lease that keeps others from draining.
     objects_call(
         NeededBy::Drain,
@@ -210,12 +186,12 @@ const LIST_AND_WATCH: &[&str] = &["list", "watch"];
 /// The verbs of commands that read a resource once: they list it, and do not watch it.
 const LIST: &[&str] = &["list"];
 
-/// The RBAC verb of a request that changes some fields of an object.
-const PATCH: &[&str] = &["patch"];
+/// The verbs of a request that reads one object or path.
+const GET: &[&str] = &["get"];
 
-/// A request for policies that are custom resources.
-const fn tollgate_policies_call(resource: &'static str, verbs: &'static [&'static str]) -> ApiCall {
-    objects_call(NeededBy::PolicySource, "tollgate.dev", resource, verbs)
+/// A request that changes the status of policies that are custom resources.
+const fn policy_status_call(resource: &'static str) -> ApiCall {
+    objects_call(NeededBy::PolicySource, "tollgate.dev", resource, &["patch"])
 }
 
 /// A request that reads or replaces a Lease that exists already.
@@ -226,12 +202,12 @@ const fn lease_call(needed_by: NeededBy, names: ObjectNames) -> ApiCall {
 
 /// A request that reads `/metrics`, which contains the feature gates of the API server.
 const fn metrics_call(needed_by: NeededBy) -> ApiCall {
-    ApiCall { needed_by, target: CallTarget::Url("/metrics"), verbs: &["get"] }
+    ApiCall { needed_by, target: CallTarget::Url("/metrics"), verbs: GET }
 }
 
-/// A request that reads the discovery of an API group, for `audit` and `snapshot`.
-const fn audit_discovery_call(path: &'static str) -> ApiCall {
-    ApiCall { needed_by: NeededBy::Audit, target: CallTarget::PublicUrl(path), verbs: &["get"] }
+/// A request that reads the release or the discovery of an API group.
+const fn discovery_call(needed_by: NeededBy, path: &'static str) -> ApiCall {
+    ApiCall { needed_by, target: CallTarget::PublicUrl(path), verbs: GET }
 }
 
 /// A request that writes webhook configurations, for `--register`. The verbs include `create`, which server-side apply
@@ -243,11 +219,6 @@ const fn webhook_configurations_call(resource: &'static str) -> ApiCall {
         target: CallTarget::Resource { group, resource, names: ObjectNames::Configurations },
         verbs: &["list", "watch", "create", "patch"],
     }
-}
-
-/// A request, for `--cluster`, that reads a path that is not an object.
-const fn cluster_flag_url_call(target: CallTarget) -> ApiCall {
-    ApiCall { needed_by: NeededBy::Cluster, target, verbs: &["get"] }
 }
 
 /// A request with these verbs for all objects of a resource.

@@ -24,7 +24,7 @@ use super::api_error::{ApiError, status_error};
 use super::exec_plugin::ExecPlugin;
 use super::kubeconfig::{self, error_without_secrets};
 use super::retry::Timing;
-use super::token_file::TokenFile;
+use super::token_file::{TokenFile, bearer_header};
 use super::watch_lines::WatchLines;
 
 /// Number of bytes that are kept of a response or line that is too long: its beginning names the object.
@@ -78,7 +78,7 @@ pub(super) struct ApiClient {
     token: Option<TokenFile>,
     /// The plugin that issues tokens.
     plugin: Option<ExecPlugin>,
-    timing: Timing,
+    pub(super) timing: Timing,
     pub(super) endpoint: ApiEndpoint,
     /// Held while a page or a long line is in memory, so that all watches together have only one in memory.
     large: Arc<Semaphore>,
@@ -110,8 +110,8 @@ impl ApiClient {
         let server =
             without_url_credentials(&config.cluster_url.to_string()).trim_end_matches('/').to_owned();
         // kube takes for granted that it is.
-        let token = config.auth_info.token.as_ref().map(|token| format!("Bearer {}", token.expose_secret()));
-        if token.is_some_and(|token| http::HeaderValue::try_from(token).is_err()) {
+        let token = config.auth_info.token.as_ref();
+        if token.is_some_and(|token| bearer_header(token.expose_secret()).is_none()) {
             anyhow::bail!(
                 "the token in the kubeconfig contains characters that are not allowed in a token, such as a line break"
             );
@@ -142,13 +142,13 @@ impl ApiClient {
     }
 
     /// Gets the object or list at a path.
-    pub(super) async fn get(&self, path: &str, accept: &str) -> Result<String, ApiError> {
-        self.get_object(path, accept, MAX_RESPONSE_BYTES).await
+    pub(super) async fn get(&self, path: &str) -> Result<String, ApiError> {
+        self.get_object(path, FULL_OBJECTS, MAX_RESPONSE_BYTES).await
     }
 
     /// Gets the object at a path; `None` if there is none.
     pub(super) async fn get_if_exists(&self, path: &str) -> Result<Option<String>, ApiError> {
-        match self.get(path, FULL_OBJECTS).await {
+        match self.get(path).await {
             Err(error) if error.http_status_or_zero() == 404 => Ok(None),
             answer => answer.map(Some),
         }
@@ -158,10 +158,9 @@ impl ApiClient {
     pub(super) async fn get_with_any_status(
         &self,
         path: &str,
-        accept: &str,
         limit: usize,
     ) -> Result<Response<String>, ApiError> {
-        self.send_and_read_any_status(build_request(Method::GET, path, accept, None)?, limit).await
+        self.send_and_read_any_status(build_request(Method::GET, path, FULL_OBJECTS, None)?, limit).await
     }
 
     /// Gets a page of a list; an error if it has more than `limit` bytes.

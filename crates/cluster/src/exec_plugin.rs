@@ -20,6 +20,7 @@ use kube::config::{ExecAuthCluster, ExecConfig, ExecInteractiveMode};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::token_file::bearer_header;
 use tollgate_document::source::documents;
 use tollgate_formats::gofmt::json_string;
 use tollgate_formats::gotime;
@@ -186,11 +187,8 @@ fn parse_credential(
         certificate.is_empty() == key.is_empty(),
         "the output contains only a certificate or only a key"
     );
-    let header = (!token.is_empty()).then(|| HeaderValue::try_from(format!("Bearer {token}")));
-    let mut header = header.transpose().ok().context("the token contains characters that are not allowed")?;
-    if let Some(header) = &mut header {
-        header.set_sensitive(true);
-    }
+    let header = bearer_header(token).context("the token contains characters that are not allowed")?;
+    let header = Some(header).filter(|_| !token.is_empty());
     let expires = Some(status.get("expirationTimestamp").str()).filter(|time| !time.is_empty());
     let expires = expires
         .map(gotime::parse_rfc3339)

@@ -50,8 +50,7 @@ pub(crate) fn config_for_context(
     kubeconfig: &Kubeconfig,
     context: Option<&str>,
 ) -> anyhow::Result<(Config, String)> {
-    let ChosenContext { context, cluster, mut user } = choose_context(kubeconfig, context)?;
-    let mut cluster = cluster.clone();
+    let (context, mut cluster, mut user) = choose_context(kubeconfig, context)?;
     remove_empty_values(&mut cluster, &mut user);
     for file in
         [&cluster.certificate_authority, &user.client_certificate, &user.client_key].into_iter().flatten()
@@ -157,17 +156,12 @@ fn read_kubeconfig(file: &Path) -> anyhow::Result<Kubeconfig> {
     Ok(kubeconfig)
 }
 
-/// The context that is used, with its cluster and user.
-#[derive(Debug)]
-struct ChosenContext<'k> {
-    context: String,
-    cluster: &'k Cluster,
-    /// The user of the context; without credentials if the kubeconfig does not contain the user, as for kubectl.
-    user: AuthInfo,
-}
-
-/// Finds the named context, or the current one if none is named, with its cluster and user.
-fn choose_context<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow::Result<ChosenContext<'k>> {
+/// Finds the named context, or the current one if none is named, with its cluster and user. If the kubeconfig does not
+/// contain the user, it has no credentials, as for kubectl.
+fn choose_context(
+    kubeconfig: &Kubeconfig,
+    named: Option<&str>,
+) -> anyhow::Result<(String, Cluster, AuthInfo)> {
     let available = || {
         let names: Vec<&str> = kubeconfig.contexts.iter().map(|context| context.name.as_str()).collect();
         let more = names.len().saturating_sub(MAX_LISTED_CONTEXTS);
@@ -190,7 +184,7 @@ fn choose_context<'k>(kubeconfig: &'k Kubeconfig, named: Option<&str>) -> anyhow
     })?;
     let user = kubeconfig.auth_infos.iter().find(|user| Some(&user.name) == context.user.as_ref());
     let user = user.and_then(|user| user.auth_info.clone()).unwrap_or_default();
-    Ok(ChosenContext { context: name.to_owned(), cluster, user })
+    Ok((name.to_owned(), cluster.clone(), user))
 }
 
 /// The error for a file that cannot be parsed. It has only the number of the line: a parser quotes lines, which may

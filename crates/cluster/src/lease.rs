@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::Cluster;
 use super::api_error::{ApiError, status_error};
-use super::client::{ApiClient, FULL_OBJECTS};
+use super::client::ApiClient;
 use super::register::with_member;
 use super::watch::percent_encode;
 use tollgate_document::doc::{self, OwnedJsonValue};
@@ -138,7 +138,7 @@ impl Elector {
         let LeaseSettings { namespace, name, holder, .. } = &self.settings;
         let (namespace, name) = (percent_encode(namespace), percent_encode(name));
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
-        let text = self.client.get(&path, FULL_OBJECTS).await?;
+        let text = self.client.get(&path).await?;
         let lease = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
         let (version, spec) =
             (lease.root().get("metadata").get("resourceVersion").str(), lease.root().get("spec"));

@@ -45,7 +45,8 @@ pub use listed_kind::{
     ADMISSION_POLICIES, CLAIM_TEMPLATES, CLASSIC_DRA_CLAIMS, CLASSIC_DRA_CLASSES, COSCHEDULING_POD_GROUPS,
     CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, DEVICE_CLASSES, DEVICE_TAINT_RULES, FOUNDATIONDB, JOB_SETS, JOBS,
     LEADER_WORKER_SETS, ListedKind, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS,
-    POLICY_KINDS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, STATEFUL_SETS,
+    POLICY_KINDS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, SNAPSHOT_KINDS, STATEFUL_SETS,
+    WORKLOAD_KINDS,
 };
 pub use namespaces::{LabelsInCache, NamespaceLabelWatch};
 pub use object_watch::{
@@ -72,7 +73,6 @@ use client::ApiClient;
 pub struct Cluster {
     client: ApiClient,
     handle: Handle,
-    timing: Timing,
 }
 
 impl Cluster {
@@ -88,7 +88,7 @@ impl Cluster {
         std::thread::Builder::new()
             .name("cluster".to_owned())
             .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
-        Ok(Cluster { client, handle, timing })
+        Ok(Cluster { client, handle })
     }
 
     /// Returns the context of the kubeconfig and the URL of the API server.
@@ -99,7 +99,7 @@ impl Cluster {
     /// The same cluster with other timeouts and intervals.
     #[must_use]
     pub fn with_timing(&self, timing: Timing) -> Cluster {
-        Cluster { timing, client: self.client.with_timing(timing), ..self.clone() }
+        Cluster { client: self.client.with_timing(timing), handle: self.handle.clone() }
     }
 
     /// Runs one request on the cluster's thread and waits for its response. Must not be called on that thread.

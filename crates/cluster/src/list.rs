@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::Cluster;
 use super::api_error::{ApiError, status_error};
-use super::client::{ApiClient, FULL_OBJECTS};
+use super::client::ApiClient;
 use super::listed_kind::ListedKind;
 use super::page::{PageSize, TooLargeObject};
 use super::retry::{Backoff, Timing};
@@ -156,7 +156,7 @@ impl Cluster {
     pub fn get_cluster_scoped_object(&self, kind: &ListedKind, name: &str) -> Result<String, ApiError> {
         let version = kind.versions.first().copied().unwrap_or_default();
         let path = format!("{}/{}", kind.list_path(version, None), percent_encode(name));
-        self.block_on_request(|client| async move { client.get(&path, FULL_OBJECTS).await })
+        self.block_on_request(|client| async move { client.get(&path).await })
     }
 
     /// Lists the objects at a path of one API version. Returns a caveat if they are not all of one moment.
@@ -173,9 +173,9 @@ impl Cluster {
         let (mut token, mut restarts, mut caveat) = (String::new(), 0, None);
         loop {
             let query = page.path(path, &token);
-            let (timing, limit) = (self.timing, page.max_bytes());
-            let answer = self
-                .block_on_request(|client| async move { fetch_page(&client, &query, limit, timing).await });
+            let limit = page.max_bytes();
+            let answer =
+                self.block_on_request(|client| async move { fetch_page(&client, &query, limit).await });
             let failed = |error| ListError { after: seen.count, error };
             let (next, count, remaining) = match answer {
                 Err(error) if page.shrink_after_error(&error) => continue,
@@ -308,18 +308,13 @@ enum PageResponse {
 }
 
 /// Requests one page. Repeats the request a few times if the API server is busy or unreachable.
-async fn fetch_page(
-    client: &ApiClient,
-    query: &str,
-    limit: usize,
-    timing: Timing,
-) -> Result<PageResponse, ApiError> {
-    let short = Timing { max_backoff: timing.max_backoff.min(Duration::from_secs(2)), ..timing };
-    let mut backoff = Backoff::new(short);
+async fn fetch_page(client: &ApiClient, query: &str, limit: usize) -> Result<PageResponse, ApiError> {
+    let max_backoff = client.timing.max_backoff.min(Duration::from_secs(2));
+    let mut backoff = Backoff::new(Timing { max_backoff, ..client.timing });
     let mut tries = 0;
     loop {
         tries += 1;
-        let error = match client.get_with_any_status(query, FULL_OBJECTS, limit).await {
+        let error = match client.get_with_any_status(query, limit).await {
             Ok(response) if response.status().is_success() => {
                 return Ok(PageResponse::Page(response.into_body()));
             }

@@ -134,15 +134,34 @@ pub const POLICY_KINDS: [ListedKind; 4] = [
     policy_kind("ParameterPolicy", "parameterpolicies"),
 ];
 
-/// API groups that not every API server has.
-const OPTIONAL_GROUPS: [&str; 7] = [
-    POLICY_GROUP,
-    FOUNDATIONDB.group,
-    CLASSIC_DRA_CLAIMS.group,
-    JOB_SETS.group,
-    LEADER_WORKER_SETS.group,
-    POD_GROUPS.group,
-    COSCHEDULING_POD_GROUPS.group,
+/// The kinds of objects in a snapshot that impact, audit and policies read, in the order in which audit checks them.
+/// Nodes and workloads follow them.
+pub const SNAPSHOT_KINDS: [ListedKind; 11] = [
+    NAMESPACES,
+    DEVICE_CLASSES,
+    CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    PODS,
+    POD_DISRUPTION_BUDGETS,
+    FOUNDATIONDB,
+    CLASSIC_DRA_CLASSES,
+    CLASSIC_DRA_CLAIMS,
+    DEVICE_TAINT_RULES,
+];
+
+/// The workloads that pods belong to, for reports that name them and for forecasts.
+pub const WORKLOAD_KINDS: [ListedKind; 10] = [
+    REPLICA_SETS,
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+    DAEMON_SETS,
+    JOBS,
+    CRON_JOBS,
+    JOB_SETS,
+    LEADER_WORKER_SETS,
+    POD_GROUPS,
+    COSCHEDULING_POD_GROUPS,
 ];
 
 impl ListedKind {
@@ -154,7 +173,7 @@ impl ListedKind {
     /// True for a kind of an API that not every cluster has, such as one that is installed separately: in a cluster
     /// without it, the group, or its version, does not exist.
     pub fn is_optional_api(&self) -> bool {
-        OPTIONAL_GROUPS.contains(&self.group)
+        !matches!(self.group, "" | "policy" | "apps" | "batch" | "admissionregistration.k8s.io" | DRA)
     }
 
     /// True for a kind that every API server serves (groups core and policy), so that a 404 comes from something else.

@@ -80,14 +80,7 @@ impl NamespaceLabelWatch {
     /// Starts the watch; further calls do nothing.
     pub fn start(&self) {
         self.started.get_or_init(|| {
-            let reflector = Reflector {
-                client: self.cluster.client.clone(),
-                timing: self.cluster.timing,
-                resource: NAMESPACES,
-                sink: self.store.clone(),
-                health: self.health.clone(),
-            };
-            reflector.start(&self.cluster);
+            Reflector::start(&self.cluster, NAMESPACES, self.store.clone(), self.health.clone());
         });
     }
 
@@ -126,7 +119,7 @@ impl NamespaceLabelWatch {
         name: &str,
     ) -> impl Future<Output = Result<Labels, String>> + Send + use<> {
         let (client, lookups, lookup_timeout) =
-            (self.cluster.client.clone(), self.lookups.clone(), self.cluster.timing.lookup_timeout);
+            (self.cluster.client.clone(), self.lookups.clone(), self.cluster.client.timing.lookup_timeout);
         let (handle, name) = (self.cluster.handle.clone(), name.to_owned());
         async move {
             // The name becomes part of a path.

@@ -162,14 +162,9 @@ impl ObjectWatch {
             let KeptFieldsAndSizeLimit { keep, max_nodes } = KeptFieldsAndSizeLimit::WHOLE_OBJECTS;
             let (kind, page) = (watched.kind, watched.kind.page);
             let (accept, accept_watch) = (FULL_OBJECTS, FULL_OBJECTS);
-            let reflector = Reflector {
-                client: cluster.client.clone(),
-                timing: cluster.timing,
-                resource: WatchedResource { kind, accept, accept_watch, page, keep, max_nodes },
-                sink: Arc::new(KindSink { store: store.clone(), index, kind, project: project.clone() }),
-                health: watched.health.clone(),
-            };
-            reflector.start(cluster);
+            let resource = WatchedResource { kind, accept, accept_watch, page, keep, max_nodes };
+            let sink = KindSink { store: store.clone(), index, kind, project: project.clone() };
+            Reflector::start(cluster, resource, Arc::new(sink), watched.health.clone());
         }
         ObjectWatch { store, kinds }
     }

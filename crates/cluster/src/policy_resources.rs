@@ -29,7 +29,7 @@ impl Cluster {
     /// watches, and so is one that vanished without closing the connection. Policies are few, and one that is missed
     /// admits what it should deny, so they are listed again when a watch ends.
     pub fn watch_policies(&self) -> ObjectWatch {
-        let usual = self.timing;
+        let usual = self.client.timing;
         let max_backoff = usual.max_backoff.min(Duration::from_secs(1));
         let timing = Timing {
             min_backoff: usual.min_backoff.min(Duration::from_millis(200)),

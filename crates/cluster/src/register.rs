@@ -35,7 +35,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::api_error::{ApiError, event_error};
 use super::client::{ApiClient, FULL_OBJECTS};
-use super::retry::{Backoff, Timing};
+use super::retry::Backoff;
 use super::watch::watch_query;
 use super::watch_lines::WatchLines;
 use super::{Cluster, SharedRegistrationStatus};
@@ -118,21 +118,20 @@ impl Cluster {
         let target = WebhookConfigRef::from_manifest(&(registration.desired)("")?.manifest)?;
         let status = Arc::new(SharedRegistrationStatus::default());
         status.update(|state| "waiting until the server is ready".clone_into(&mut state.message));
-        let mut timing = self.timing;
+        let mut timing = self.client.timing;
         if registration.owner.is_some() {
             timing.max_backoff = timing.max_backoff.min(OWNER_LOOKUP_INTERVAL);
             timing.check_interval = timing.check_interval.min(OWNER_LOOKUP_INTERVAL);
         }
         let registrar = Registrar {
-            client: self.client.clone(),
-            timing,
+            client: self.client.with_timing(timing),
             registration,
             purpose,
             target,
             status: status.clone(),
             known_bundle: String::new(),
             has_warned: false,
-            unneeded: UnneededEntries::none(self.timing.max_backoff),
+            unneeded: UnneededEntries::none(self.client.timing.max_backoff),
             is_registered: false,
             applied: None,
             waited: false,
@@ -170,7 +169,6 @@ enum ReconcileEnd {
 /// Keeps one webhook configuration registered.
 struct Registrar {
     client: ApiClient,
-    timing: Timing,
     registration: WebhookRegistration,
     purpose: Purpose,
     target: WebhookConfigRef,
@@ -193,7 +191,7 @@ impl Registrar {
         while !(self.registration.ready)() {
             sleep(READY_CHECK_INTERVAL).await;
         }
-        let mut backoff = Backoff::new(self.timing);
+        let mut backoff = Backoff::new(self.client.timing);
         let mut reverts = RevertBackoff::default();
         loop {
             let began = Instant::now();
@@ -224,7 +222,7 @@ impl Registrar {
                 Err(error) => self.report_error(&error),
             }
             // A watch that ends at once must not cause a busy loop.
-            if began.elapsed() >= self.timing.stable_after {
+            if began.elapsed() >= self.client.timing.stable_after {
                 backoff.reset();
             } else {
                 // New policies end the delay.
@@ -237,7 +235,7 @@ impl Registrar {
     async fn reconcile_and_watch(&mut self) -> Result<ReconcileEnd, ApiError> {
         let revision = *self.registration.revision.borrow_and_update();
         let owner = self.fetch_owner().await?;
-        let text = self.client.get(&self.target.single_object_list_path(), FULL_OBJECTS).await?;
+        let text = self.client.get(&self.target.single_object_list_path()).await?;
         let list = parse_json(&text)?;
         let version = list.root().get("metadata").get("resourceVersion").str();
         let stored = list.root().get("items").item(0);
@@ -292,7 +290,8 @@ impl Registrar {
             narrowed,
         });
         self.report_state(state, revision);
-        let path = format!("{}&{}", self.target.single_object_list_path(), watch_query(version, self.timing));
+        let query = watch_query(version, self.client.timing);
+        let path = format!("{}&{query}", self.target.single_object_list_path());
         let lines = self.client.watch(&path, FULL_OBJECTS).await?;
         self.watch_for_drift(lines, desired, owner).await
     }
@@ -357,7 +356,7 @@ impl Registrar {
     ) -> Result<ReconcileEnd, ApiError> {
         let mut last_event = Instant::now();
         loop {
-            let next = timeout(self.timing.check_interval, lines.next_event_rejecting_too_long());
+            let next = timeout(self.client.timing.check_interval, lines.next_event_rejecting_too_long());
             let Some(next) = run_until_revision_changes(&mut self.registration.revision, next).await else {
                 return Ok(ReconcileEnd::DesiredChanged);
             };
@@ -399,7 +398,7 @@ impl Registrar {
                 }
                 Ok(Ok(None)) => return Ok(ReconcileEnd::Recheck),
                 Ok(Err(error)) => return Err(error),
-                Err(_) if last_event.elapsed() > self.timing.silence_timeout => {
+                Err(_) if last_event.elapsed() > self.client.timing.silence_timeout => {
                     return Err(ApiError::Unreachable("the watch received no events".to_owned()));
                 }
                 Err(_) => {}

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use super::Cluster;
 use super::api_error::ApiError;
-use super::client::{ApiClient, FULL_OBJECTS};
+use super::client::ApiClient;
 use super::retry::Backoff;
 use super::version::{ServerRelease, fetch_release};
 use tollgate_api::profile::{ApiKind, Gate, LiveServer, ServedVersions, Version};
@@ -43,9 +43,9 @@ impl Cluster {
     /// Asks the API server again and again, since it may be upgraded. Calls `on_change` with the first answer, and with
     /// every answer that differs from the one before.
     pub fn watch_server_info(&self, on_change: impl Fn(&ServerInfo) + Send + 'static) {
-        let (client, timing) = (self.client.clone(), self.timing);
+        let client = self.client.clone();
         self.spawn(async move {
-            let mut backoff = Backoff::new(timing);
+            let mut backoff = Backoff::new(client.timing);
             let mut known: Option<ServerInfo> = None;
             loop {
                 match fetch_info(&client).await {
@@ -56,7 +56,7 @@ impl Cluster {
                             on_change(&info);
                             known = Some(info);
                         }
-                        tokio::time::sleep(timing.max_backoff.saturating_mul(10)).await;
+                        tokio::time::sleep(client.timing.max_backoff.saturating_mul(10)).await;
                     }
                     Err(error) => {
                         tracing::warn!("cannot read the release of the API server; retrying: {error}");
@@ -140,7 +140,7 @@ impl FeatureGateMetricLine {
 /// Reads from discovery which versions of each kind the API server serves.
 async fn fetch_served(client: &ApiClient) -> Result<ServedVersions, String> {
     let group = format!("/apis/{GROUP}");
-    let text = match client.get(&group, FULL_OBJECTS).await {
+    let text = match client.get(&group).await {
         // A server without the group says so.
         Err(error) if error.http_status_or_zero() == 404 => return Ok(ServedVersions::default()),
         other => other.map_err(|error| format!("{group}: {error}"))?,
@@ -148,7 +148,7 @@ async fn fetch_served(client: &ApiClient) -> Result<ServedVersions, String> {
     let mut served = ServedVersions::default();
     for version in parse_known_versions(&text).ok_or_else(|| format!("{group}: not an APIGroup"))? {
         let path = format!("{group}/{}", version.name());
-        let text = client.get(&path, FULL_OBJECTS).await.map_err(|error| format!("{path}: {error}"))?;
+        let text = client.get(&path).await.map_err(|error| format!("{path}: {error}"))?;
         let kinds = parse_known_kinds(&text).ok_or_else(|| format!("{path}: not an APIResourceList"))?;
         served = kinds.into_iter().fold(served, |served, kind| served.with(kind, version));
     }

@@ -83,14 +83,8 @@ impl StateWatch {
         });
         let state = Arc::new(CachedState { snapshot: Mutex::default(), limit, kinds });
         for own in &state.kinds {
-            let reflector = Reflector {
-                client: cluster.client.clone(),
-                timing: cluster.timing,
-                resource: own.watched.resource,
-                sink: Arc::new(SnapshotSink { state: state.clone(), own: own.clone() }),
-                health: own.health.clone(),
-            };
-            reflector.start(cluster);
+            let sink = SnapshotSink { state: state.clone(), own: own.clone() };
+            Reflector::start(cluster, own.watched.resource, Arc::new(sink), own.health.clone());
         }
         StateWatch(state)
     }

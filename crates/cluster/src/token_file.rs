@@ -52,9 +52,14 @@ fn read_auth_header(path: &Path) -> anyhow::Result<HeaderValue> {
     let text = String::from_utf8_lossy(&bytes);
     let token = text.trim();
     anyhow::ensure!(!token.is_empty(), "{}: the token file is empty", path.display());
-    let mut header = HeaderValue::try_from(format!("Bearer {token}")).ok().with_context(|| {
+    bearer_header(token).with_context(|| {
         format!("{}: the token contains characters that are not allowed in a token", path.display())
-    })?;
+    })
+}
+
+/// The `Authorization` header with a token; `None` if the token contains characters that are not allowed.
+pub(super) fn bearer_header(token: &str) -> Option<HeaderValue> {
+    let mut header = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
     header.set_sensitive(true);
-    Ok(header)
+    Some(header)
 }

@@ -1,7 +1,7 @@
 //! The release of the API server, which selects the profile.
 
 use super::api_error::ApiError;
-use super::client::{ApiClient, FULL_OBJECTS};
+use super::client::ApiClient;
 use tollgate_api::profile::{Profile, ProfileMatch};
 use tollgate_document::doc;
 
@@ -39,7 +39,7 @@ impl std::fmt::Display for ServerRelease {
 }
 
 pub(super) async fn fetch_release(client: &ApiClient) -> Result<ServerRelease, ApiError> {
-    let text = client.get("/version", FULL_OBJECTS).await?;
+    let text = client.get("/version").await?;
     let version = doc::parse(&text).map_err(|_error| ApiError::not_json())?;
     let field = |name: &str| version.root().get(name).str().to_owned();
     Ok(ServerRelease {

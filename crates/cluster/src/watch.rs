@@ -94,11 +94,10 @@ const MAX_ERRORS_BEFORE_RELIST: usize = 5;
 
 /// Lists and watches one resource, and passes the objects to a sink.
 pub(super) struct Reflector<S> {
-    pub(super) client: ApiClient,
-    pub(super) timing: Timing,
-    pub(super) resource: WatchedResource,
-    pub(super) sink: Arc<S>,
-    pub(super) health: Arc<WatchHealth>,
+    client: ApiClient,
+    resource: WatchedResource,
+    sink: Arc<S>,
+    health: Arc<WatchHealth>,
 }
 
 /// The API version and resourceVersion at which a watch continues.
@@ -120,16 +119,21 @@ enum WatchEnd {
 }
 
 impl<S: ObjectSink + 'static> Reflector<S> {
-    /// Starts the task, for the life of the process.
-    pub(super) fn start(self, cluster: &Cluster) {
-        let reflector = Arc::new(self);
+    /// Starts to list and watch a resource, for the life of the process.
+    pub(super) fn start(
+        cluster: &Cluster,
+        resource: WatchedResource,
+        sink: Arc<S>,
+        health: Arc<WatchHealth>,
+    ) {
+        let reflector = Arc::new(Reflector { client: cluster.client.clone(), resource, sink, health });
         cluster.spawn(async move {
-            restart_on_panic(&reflector.health, reflector.timing, || reflector.clone().run()).await;
+            restart_on_panic(&reflector.health, reflector.client.timing, || reflector.clone().run()).await;
         });
     }
 
     async fn run(self: Arc<Self>) {
-        let mut backoff = Backoff::new(self.timing);
+        let mut backoff = Backoff::new(self.client.timing);
         let mut position = None;
         let mut api_errors = 0;
         loop {
@@ -137,7 +141,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
             match self.list_and_watch(&mut position).await {
                 Ok(()) if position.is_none() => {
                     // Not served. An upgrade may change that.
-                    tokio::time::sleep(self.timing.not_served_delay).await;
+                    tokio::time::sleep(self.client.timing.not_served_delay).await;
                     continue;
                 }
                 Ok(()) => {
@@ -152,7 +156,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
                     self.health.record_error(&error);
                 }
             }
-            if began.elapsed() >= self.timing.stable_after {
+            if began.elapsed() >= self.client.timing.stable_after {
                 backoff.reset();
             } else {
                 backoff.wait().await;
@@ -174,17 +178,17 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         let ended = self.watch(&mut current).await;
         // After an error, also of the list below, the watch continues where it ended, unless that place expired.
         *position = Some(current);
-        match ended? {
+        let lists_again = match ended? {
+            WatchEnd::Closed => self.client.timing.list_after_watch,
             WatchEnd::Expired => {
                 let resource = self.resource.kind.resource;
                 tracing::info!(resource, "the resource version expired; listing again");
                 *position = None;
-                *position = self.list_in_newest_served_version().await?;
+                true
             }
-            WatchEnd::Closed if self.timing.list_after_watch => {
-                *position = self.list_in_newest_served_version().await?
-            }
-            WatchEnd::Closed => {}
+        };
+        if lists_again {
+            *position = self.list_in_newest_served_version().await?;
         }
         Ok(())
     }
@@ -254,7 +258,7 @@ impl<S: ObjectSink + 'static> Reflector<S> {
 
     /// Opens a watch at a position and reads it to its end.
     async fn watch(&self, position: &mut WatchPosition) -> Result<WatchEnd, ApiError> {
-        let query = format!("{}?{}", position.path, watch_query(&position.version, self.timing));
+        let query = format!("{}?{}", position.path, watch_query(&position.version, self.client.timing));
         let lines = match self.client.watch(&query, self.resource.accept_watch).await {
             Err(error) if matches!(error.http_status_or_zero(), 404 | 410) => return Ok(WatchEnd::Expired),
             answer => answer?,
@@ -272,11 +276,9 @@ impl<S: ObjectSink + 'static> Reflector<S> {
     ) -> Result<WatchEnd, ApiError> {
         let mut has_advanced = false;
         loop {
-            let Ok(next) = timeout(self.timing.silence_timeout, lines.next()).await else {
-                return Err(ApiError::Unreachable(format!(
-                    "no events for {:?}",
-                    self.timing.silence_timeout
-                )));
+            let limit = self.client.timing.silence_timeout;
+            let Ok(next) = timeout(limit, lines.next()).await else {
+                return Err(ApiError::Unreachable(format!("no events for {limit:?}")));
             };
             let Some(line) = next? else { return Ok(WatchEnd::Closed) };
             self.health.record_event();
@@ -347,11 +349,8 @@ impl<S: ObjectSink + 'static> Reflector<S> {
         let (namespace, name) = namespace_and_name(part.doc.root());
         if !part.is_whole {
             let max = self.resource.max_nodes;
-            self.remove_and_record_unreadable(
-                namespace,
-                name,
-                &format!("has more than {max} keys and values, which is the maximum to limit memory"),
-            );
+            let why = format!("has more than {max} keys and values, which is the maximum to limit memory");
+            self.remove_and_record_unreadable(namespace, name, &why);
             return true;
         }
         match self.sink.put(api_version, part.doc.root()) {

@@ -101,12 +101,6 @@ pub(super) fn joined(differences: &[Difference]) -> String {
     differences.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The desired entries that are not stored. Each of them is also one of the [`differences`].
-fn missing_entries<'d>(stored: Value<'d>, desired: Value<'d>) -> impl Iterator<Item = Value<'d>> {
-    let desired = desired.get("webhooks").items();
-    desired.filter(move |webhook| find_entry(stored, webhook.get("name").str()).is_none())
-}
-
 /// The differences between the stored and the desired configuration.
 pub(super) fn differences(
     stored: Value<'_>,
@@ -189,14 +183,10 @@ pub(super) fn changes_since(
 /// The address of an entry of Tollgate that is not the desired one; `None` if there is none. Another server uses the
 /// name.
 pub(super) fn undesired_address(stored: Value<'_>, client_config: Value<'_>) -> Option<String> {
-    let mut entries = stored.get("webhooks").items();
-    entries.find_map(|webhook| {
-        let config = webhook.get("clientConfig");
-        let is_other = webhook.get("name").str().ends_with(WEBHOOK_NAME_SUFFIX)
-            && webhook_address(config) != webhook_address(client_config);
-        // It gets into a log and a response: whoever wrote it decides about its characters.
-        is_other.then(|| webhook_address(config).chars().filter(char::is_ascii_graphic).take(300).collect())
-    })
+    let mut addresses = tollgate_entries(stored).map(|webhook| webhook_address(webhook.get("clientConfig")));
+    let other = addresses.find(|address| *address != webhook_address(client_config))?;
+    // It gets into a log and a response: whoever wrote it decides about its characters.
+    Some(other.chars().filter(char::is_ascii_graphic).take(300).collect())
 }
 
 /// The address in a clientConfig: its URL, or the Service as `service/name.namespace`.
@@ -256,36 +246,29 @@ pub(super) fn merge_patch_to_desired(
 ) -> String {
     let Desired { manifest: desired, client_config } = desired;
     let mut webhooks: Vec<String> = Vec::new();
-    let sibling = tollgate_entry_with_bundle(stored).unwrap_or(Value::absent());
+    let has_bundle = |webhook: &Value<'_>| !webhook.get("clientConfig").get("caBundle").str().is_empty();
+    let sibling = tollgate_entries(stored).find(has_bundle).unwrap_or(Value::absent());
     for stored in stored.get("webhooks").items() {
         let name = stored.get("name").str();
         match find_entry(desired, name) {
             Some(webhook) if narrowing.must_stay_fail_closed(stored, webhook) => {
-                let fields = [
-                    (
-                        "clientConfig",
-                        &*client_config_keeping_stored_bundle(webhook.get("clientConfig"), stored),
-                    ),
-                    ("failurePolicy", "\"Fail\""),
-                ];
+                let config = client_config_keeping_stored_bundle(webhook.get("clientConfig"), stored);
+                let fields = [("clientConfig", &*config), ("failurePolicy", "\"Fail\"")];
                 webhooks.push(with_members(webhook, &fields));
             }
             Some(webhook) => webhooks.push(entry_with_stored_bundle_if_missing(webhook, stored)),
             None if name.ends_with(WEBHOOK_NAME_SUFFIX) && !keep_leftovers => {}
             None if name.ends_with(WEBHOOK_NAME_SUFFIX) => {
-                webhooks.push(with_member(
-                    stored,
-                    "clientConfig",
-                    &client_config_keeping_stored_bundle(client_config, stored),
-                ));
+                let config = client_config_keeping_stored_bundle(client_config, stored);
+                webhooks.push(with_member(stored, "clientConfig", &config));
             }
             None => webhooks.push(stored.to_json()),
         }
     }
     // If another controller injects the caBundle, a new entry starts with that of its siblings.
-    webhooks.extend(
-        missing_entries(stored, desired).map(|webhook| entry_with_stored_bundle_if_missing(webhook, sibling)),
-    );
+    let missing = desired.get("webhooks").items();
+    let missing = missing.filter(|webhook| find_entry(stored, webhook.get("name").str()).is_none());
+    webhooks.extend(missing.map(|webhook| entry_with_stored_bundle_if_missing(webhook, sibling)));
     let version = stored.get("metadata").get("resourceVersion").to_json();
     let mut metadata = format!(r#"{{"resourceVersion":{version}"#);
     // Writing to a `String` cannot fail.
@@ -367,11 +350,6 @@ fn client_config_keeping_stored_bundle(client: Value<'_>, stored: Value<'_>) -> 
         return client.to_json();
     }
     with_member(client, "caBundle", &bundle.to_json())
-}
-
-/// The first stored entry that belongs to Tollgate and has a caBundle.
-fn tollgate_entry_with_bundle(stored: Value<'_>) -> Option<Value<'_>> {
-    tollgate_entries(stored).find(|webhook| !webhook.get("clientConfig").get("caBundle").str().is_empty())
 }
 
 /// The object as JSON, with one member added or replaced; `value` is JSON.

@@ -68,7 +68,6 @@ pub(super) fn read_from(
 ) -> (BTreeSet<(String, String)>, Result<WatchEnd, ApiError>) {
     let reflector = Reflector {
         client: CLIENT.clone(),
-        timing: Timing::default(),
         resource: WatchedResource {
             kind: PODS,
             accept: FULL_OBJECTS,
