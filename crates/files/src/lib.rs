@@ -215,17 +215,17 @@ fn is_link_out_of_root(path: &Path, root: &Path) -> bool {
 
 /// True if the name ends in `.yaml`, `.yml` or `.json`.
 fn has_manifest_extension(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    extension.is_some_and(|extension| {
-        ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
-    })
+    has_extension(path, &["yaml", "yml", "json"])
 }
 
 /// True if the name is that of a Markdown file.
 pub fn has_markdown_extension(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    extension
-        .is_some_and(|extension| ["md", "markdown"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
+    has_extension(path, &["md", "markdown"])
+}
+
+fn has_extension(path: &Path, known: &[&str]) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    known.iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 /// Reads the text of an input; an error if it has more than `limit` bytes.
@@ -257,15 +257,23 @@ fn read_input(input: &Input, limit: u64, remedy: &str) -> Result<String, InputEr
         }),
     };
     let name = input.name();
+    let bytes = bytes_within_limit(&name, bytes, limit, remedy)?;
+    source::decode_by_byte_order_mark(&name, bytes)
+}
+
+/// The bytes that were read; an error if they could not be read, or are more than `limit`.
+fn bytes_within_limit(
+    name: &str,
+    bytes: std::io::Result<Vec<u8>>,
+    limit: u64,
+    remedy: &str,
+) -> Result<Vec<u8>, InputError> {
     match bytes {
-        Ok(bytes) if bytes.len() as u64 <= limit => source::decode_by_byte_order_mark(&name, bytes),
+        Ok(bytes) if bytes.len() as u64 <= limit => Ok(bytes),
         Err(error) if error.kind() != std::io::ErrorKind::FileTooLarge => {
-            Err(InputError::for_whole_file(&name, io_reason(&error)))
+            Err(InputError::for_whole_file(name, io_reason(&error)))
         }
-        _ => {
-            let message = format!("larger than {limit} bytes{remedy}");
-            Err(InputError::for_whole_file(&name, message))
-        }
+        _ => Err(InputError::for_whole_file(name, format!("larger than {limit} bytes{remedy}"))),
     }
 }
 
@@ -316,14 +324,8 @@ pub fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
 
 /// Reads a file; an error if it has more than `limit` bytes.
 pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
-    let name = shown_path(path);
-    match std::fs::File::open(path).and_then(|file| read_one_past_limit(file, limit, 0)) {
-        Ok(bytes) if bytes.len() as u64 > limit => {
-            Err(InputError::for_whole_file(&name, format!("larger than {limit} bytes")))
-        }
-        Ok(bytes) => Ok(bytes),
-        Err(error) => Err(InputError::for_whole_file(&name, io_reason(&error))),
-    }
+    let bytes = std::fs::File::open(path).and_then(|file| read_one_past_limit(file, limit, 0));
+    bytes_within_limit(&shown_path(path), bytes, limit, "")
 }
 
 /// Reads to the end, or the first `limit` + 1 bytes of what is longer. `length` is the expected number of bytes, or 0.
