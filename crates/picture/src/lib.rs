@@ -14,6 +14,7 @@ pub mod bars;
 mod frame;
 pub mod map;
 pub mod pages;
+mod record;
 pub mod table;
 mod text;
 mod timeline;

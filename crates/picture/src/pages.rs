@@ -1,7 +1,6 @@
 //! The pages, one module per command: from the JSON of a report to the text of a page.
 //!
-//! The records are those that `tollgate schema` describes. A key that a record lacks is an empty list, zero or nothing,
-//! so a record of an older version is drawn as well.
+//! The records are those that `tollgate schema` describes.
 
 mod audit;
 mod devices;
@@ -10,14 +9,14 @@ mod forecast;
 mod impact;
 
 use maud::{Markup, html};
-use serde::Deserialize;
+use tollgate_document::doc::Doc;
 
 use crate::bars::{self, BarPart, DeviceClassBeforeAndAfter};
 use crate::frame::group_thousands;
-use crate::map::{KindAndName, NamespaceAndName};
+use crate::record::{self, Record};
 use crate::text::{SafeText, first_parts_and_number_of_others, unbroken};
 pub use audit::audit;
-pub use devices::{DevicePageSectionsBesideMap, device_page_sections_beside_map, devices};
+pub use devices::{device_page_sections_beside_map, devices};
 pub use drain::{DrainCommands, drain};
 pub use forecast::forecast;
 pub use impact::impact;
@@ -36,14 +35,15 @@ pub struct ReportJson<'a> {
 }
 
 impl ReportJson<'_> {
-    fn parse_class_changes(&self) -> serde_json::Result<Vec<DeviceClassBeforeAndAfter>> {
-        self.capacity.map_or_else(|| Ok(Vec::new()), serde_json::from_str)
+    /// The record, and the devices of each class before and after.
+    fn parse(&self) -> serde_json::Result<(Doc<'_>, Vec<DeviceClassBeforeAndAfter>)> {
+        let class_changes = self.capacity.map_or_else(|| Ok(Vec::new()), serde_json::from_str);
+        Ok((record::parse(self.json)?, class_changes?))
     }
 }
 
 /// Number of pods by what happens to them, as `forecast` and `impact` count them.
-#[derive(Clone, Copy, Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Clone, Copy, Default, Debug)]
 struct PodCountsByOutcome {
     fits: usize,
     sometimes: usize,
@@ -53,6 +53,12 @@ struct PodCountsByOutcome {
 }
 
 impl PodCountsByOutcome {
+    fn of_record(totals: Record<'_>) -> PodCountsByOutcome {
+        let [fits, sometimes, pending, unknown, not_recreated] =
+            ["fits", "sometimes", "pending", "unknown", "notRecreated"].map(|key| totals.count(key));
+        PodCountsByOutcome { fits, sometimes, pending, unknown, not_recreated }
+    }
+
     /// The parts of a bar for the pods that do not fit in every course.
     fn unfitting_parts(self) -> [BarPart; 4] {
         [
@@ -100,11 +106,11 @@ fn notes(title: &str, notes: &[SafeText]) -> Markup {
 }
 
 /// The devices that a rule selects, as `DRIVER/POOL/DEVICE`; a part that the rule does not name is `any`.
-fn selector_as_driver_pool_device(parts: [&Option<SafeText>; 3]) -> Markup {
+fn selector_as_driver_pool_device(selector: Record<'_>) -> Markup {
     html! {
-        @for (index, part) in parts.into_iter().enumerate() {
+        @for (index, key) in ["driver", "pool", "device"].into_iter().enumerate() {
             @if index > 0 { "/" }
-            @if let Some(part) = part { (unbroken(part)) } @else { "any" }
+            @if let Some(part) = selector.text_if_any(key) { (unbroken(&part)) } @else { "any" }
         }
     }
 }
@@ -131,9 +137,9 @@ fn titled_class_changes_section(title: &str, changes: &[DeviceClassBeforeAndAfte
     }
 }
 
-/// Namespace and name of a pod, such as `research/llm-train-0`.
-fn namespace_and_bold_name(pod: &NamespaceAndName) -> Markup {
-    html! { (pod.namespace) "/" b { (pod.name) } }
+/// Namespace and name of an object, such as `research/llm-train-0`.
+fn namespace_and_bold_name(object: Record<'_>) -> Markup {
+    html! { (object.text("namespace")) "/" b { (object.text("name")) } }
 }
 
 /// A note that explains that a forecast is played many times, and what a course is.
@@ -141,8 +147,12 @@ const COURSES_NOTE: &str = "Some events depend on chance, such as which of sever
     plays a forecast many times. One such run is called a course.";
 
 /// Kind and name of a workload, such as `StatefulSet llm-train`.
-fn workload(workload: Option<&KindAndName>) -> Markup {
-    html! { @if let Some(workload) = workload { (workload.kind) " " (unbroken(&workload.name)) } @else { "none" } }
+fn workload(workload: Record<'_>) -> Markup {
+    html! { @if workload.exists() { (workload.text("kind")) " " (unbroken(&workload.text("name"))) } @else { "none" } }
+}
+
+fn joined(texts: &[SafeText]) -> String {
+    texts.iter().map(|text| &**text).collect::<Vec<_>>().join(", ")
 }
 
 /// The first `most` texts as a list, and the number of the others.

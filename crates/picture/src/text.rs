@@ -10,14 +10,15 @@ use std::fmt::Write as _;
 use std::ops::Deref;
 
 use maud::{Escaper, Markup, Render, html};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use tollgate_formats::sanitize::is_unsafe;
 
 use crate::frame::group_thousands;
 use crate::map::NamespaceAndName;
 
 /// A text whose unsafe characters are visible, such as `\u202e`.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
+#[serde(from = "String")]
 pub struct SafeText(String);
 
 impl From<String> for SafeText {
@@ -50,12 +51,6 @@ impl Deref for SafeText {
 
     fn deref(&self) -> &str {
         &self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for SafeText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SafeText, D::Error> {
-        String::deserialize(deserializer).map(SafeText::from)
     }
 }
 

@@ -30,21 +30,21 @@ const END_X_PERCENT: f64 = 92.0;
 
 /// The evictions of a report, by the time at which they happen.
 #[derive(Debug)]
-pub(crate) struct EvictionTimeline<'a> {
+pub(crate) struct EvictionTimeline {
     start: i64,
-    times: BTreeMap<i64, Vec<&'a NamespaceAndName>>,
+    times: BTreeMap<i64, Vec<NamespaceAndName>>,
 }
 
-impl<'a> EvictionTimeline<'a> {
+impl EvictionTimeline {
     /// The evictions of these pods; a time that cannot be read is left out.
     pub(crate) fn new(
         at: &str,
-        pods: impl Iterator<Item = (&'a SafeText, &'a NamespaceAndName)>,
-    ) -> EvictionTimeline<'a> {
+        pods: impl Iterator<Item = (SafeText, NamespaceAndName)>,
+    ) -> EvictionTimeline {
         let seconds = |text: &str| gotime::parse_rfc3339(text).ok().map(|time| time.seconds);
-        let mut times: BTreeMap<i64, Vec<&NamespaceAndName>> = BTreeMap::new();
+        let mut times: BTreeMap<i64, Vec<NamespaceAndName>> = BTreeMap::new();
         for (time, pod) in pods {
-            if let Some(time) = seconds(time) {
+            if let Some(time) = seconds(&time) {
                 times.entry(time).or_default().push(pod);
             }
         }
@@ -65,7 +65,7 @@ impl<'a> EvictionTimeline<'a> {
                     li {
                         time { (self.label(*time)) }
                         strong { (counted(pods.len(), "pod")) }
-                        span { (first_parts_and_number_of_others(pods.iter().map(|pod| namespaced(pod)), MAX_NAMES, [", ", " and "])) }
+                        span { (first_parts_and_number_of_others(pods.iter().map(namespaced), MAX_NAMES, [", ", " and "])) }
                     }
                 }
             }

@@ -135,7 +135,7 @@ impl LivePageStore {
         shown.gone.extend(old.into_keys().map(|id| (id.to_owned(), revision)));
         shown.forgotten = before.forgotten;
         shown.forget_oldest_removed_cards();
-        for (id, part) in report_sections(&report) {
+        for (id, part) in pages::device_page_sections_beside_map(&report) {
             let same = before.parts.get(id).filter(|(before, _)| before.0 == part.0);
             shown.parts.insert(id, same.cloned().unwrap_or((part, revision)));
         }
@@ -235,18 +235,6 @@ impl LivePageContent {
 fn find_device_of_cell<'r>(report: &'r DevicesReport, id: &str) -> Option<&'r Device> {
     let plain = id.trim_end_matches('x');
     report.devices.iter().find(|device| device_cell_id(device) == plain)
-}
-
-/// The sections of the page that change with each report, with their ids.
-fn report_sections(report: &DevicesReport) -> [(&'static str, Markup); 5] {
-    let drawn = pages::device_page_sections_beside_map(report);
-    [
-        ("lead", drawn.lead),
-        ("complete", drawn.completeness),
-        ("classes", drawn.classes),
-        ("taints", drawn.taints),
-        ("namespaces", drawn.namespaces),
-    ]
 }
 
 fn devices_body(shown: &LivePageContent) -> Markup {

@@ -3,125 +3,26 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use serde::Deserialize;
 
-use super::{TABLE_BYTE_BUDGET, tile_class_bad_unless_zero, tiles};
+use super::{TABLE_BYTE_BUDGET, joined, namespace_and_bold_name, tile_class_bad_unless_zero, tiles};
 use crate::frame::{HtmlPage, ReportProvenance, counted, group_thousands};
+use crate::map::NamespaceAndName;
+use crate::record::{self, Record};
 use crate::table::{DUE_OR_OVERDUE, FINDING_COUNTS, FINDINGS, Table};
 use crate::text::SafeText;
 
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct Report {
-    profiles: Vec<SafeText>,
-    results: Vec<Object>,
-    summary: Summary,
-    audit: AuditListingsAndCounts,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct Object {
-    kind: SafeText,
-    namespace: SafeText,
-    name: SafeText,
-    verdict: SafeText,
-    findings: Vec<Finding>,
-    error: Option<UnreadableObjectError>,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct UnreadableObjectError {
-    message: SafeText,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Finding {
-    rule: SafeText,
-    level: SafeText,
-    message: SafeText,
-    policy: Option<SafeText>,
-    help: Option<SafeText>,
-    denied_from: Option<SafeText>,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct Summary {
-    checked: usize,
-    valid: usize,
-    invalid: usize,
-    unreadable: usize,
-    denied: usize,
-    warned: usize,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct AuditListingsAndCounts {
-    listed: Vec<ListedResourceType>,
-    not_served: Vec<SafeText>,
-    by_rule: BTreeMap<SafeText, FindingCountsByLevel>,
-    by_namespace: BTreeMap<SafeText, FindingCountsByLevel>,
-    expiring_entries: Vec<ExpiringAllowEntry>,
-    failing_claims: Vec<ClaimDeniedIfRecreated>,
-    forgotten_rules: Vec<ForgottenTaintRule>,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ListedResourceType {
-    resource: SafeText,
-    api_version: SafeText,
-    objects: usize,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct FindingCountsByLevel {
-    denied: usize,
-    warned: usize,
-    audited: usize,
-    objects: usize,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct ExpiringAllowEntry {
-    policy: SafeText,
-    entry: SafeText,
-    tolerations: SafeText,
-    expires: SafeText,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct ClaimDeniedIfRecreated {
-    namespace: SafeText,
-    name: SafeText,
-    from: SafeText,
-    policy: SafeText,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ForgottenTaintRule {
-    name: SafeText,
-    expired: Option<SafeText>,
-    has_owner: bool,
-    devices: usize,
-}
-
 /// The page for the report of `audit -o json`. `at` is the time of the audit.
 pub fn audit(json: &str, at: &str, page: &ReportProvenance) -> serde_json::Result<String> {
-    let report: Report = serde_json::from_str(json)?;
-    let Summary { checked, valid, invalid, unreadable, denied, warned } = report.summary;
+    let report = record::parse(json)?;
+    let report = Record(report.root());
+    let (summary, audit) = (report.get("summary"), report.get("audit"));
+    let [checked, valid, invalid, unreadable, denied, warned] =
+        ["checked", "valid", "invalid", "unreadable", "denied", "warned"].map(|key| summary.count(key));
     // A valid object can have warnings.
-    let is_accepted = |object: &&Object| &*object.verdict == "valid" && !object.findings.is_empty();
-    let accepted = report.results.iter().filter(is_accepted).count();
-    let profiles: Vec<&str> = report.profiles.iter().map(|profile| &**profile).collect();
+    let is_accepted =
+        |object: &Record<'_>| &*object.text("verdict") == "valid" && object.list("findings").len() > 0;
+    let accepted = report.list("results").filter(is_accepted).count();
+    let rules = counts_by_name(audit.get("byRule"));
     let frame = HtmlPage {
         page,
         title: "Audit",
@@ -132,7 +33,7 @@ pub fn audit(json: &str, at: &str, page: &ReportProvenance) -> serde_json::Resul
             " without findings."
             @if unreadable > 0 { " " strong.warn { (counted(unreadable, "object")) " cannot be read." } }
         },
-        profile: &profiles.join(", "),
+        profile: &joined(&report.texts("profiles")),
         at,
         body: html! {
             (tiles(&[
@@ -151,26 +52,26 @@ pub fn audit(json: &str, at: &str, page: &ReportProvenance) -> serde_json::Resul
                         "allowed, the policy only warns so far."
                     }
                     li { "Next: run " code { "tollgate explain RULE" } " for a rule of the table, correct the objects, and audit again." }
-                    @if has_finding_on_immutable_object(&report.results) { li {
+                    @if has_finding_on_immutable_object(report) { li {
                         "The specs of ResourceClaims and ResourceClaimTemplates cannot be edited. Create a corrected template with another "
                         "name, and refer to it in the pod templates of the workloads. Existing claims stay as they are: a claim that was "
                         "created from a template is deleted with its pod. Delete other claims when no pod uses them, and create them again."
                     } }
                 } }
-                (findings(&report.results, page))
+                (findings(report, page))
             }
-            @if !report.audit.by_rule.is_empty() {
+            @if !rules.is_empty() {
                 section {
                     h2 { "Findings by rule" }
-                    (finding_counts_table(&report.audit.by_rule, "Findings of each rule", |rule| rule_link(rule, page)))
+                    (finding_counts_table(&rules, "Findings of each rule", |rule| rule_link(rule, page)))
                 }
                 section {
                     h2 { "Findings by namespace" }
-                    (finding_counts_table(&report.audit.by_namespace, "Findings in each namespace", namespace_or_cluster_scoped))
+                    (finding_counts_table(&counts_by_name(audit.get("byNamespace")), "Findings in each namespace", namespace_or_cluster_scoped))
                 }
             }
-            (due_soon_or_overdue_section(&report.audit))
-            (listed_resources_section(&report.audit))
+            (due_soon_or_overdue_section(audit))
+            (listed_resources_section(audit))
         },
         read_more: &[
             ("guides/audit.md", "Audit a cluster"),
@@ -182,9 +83,10 @@ pub fn audit(json: &str, at: &str, page: &ReportProvenance) -> serde_json::Resul
 }
 
 /// True if a finding is about an object whose spec the API server does not let anyone edit.
-fn has_finding_on_immutable_object(objects: &[Object]) -> bool {
-    let is_immutable = |object: &Object| matches!(&*object.kind, "ResourceClaim" | "ResourceClaimTemplate");
-    objects.iter().any(|object| is_immutable(object) && !object.findings.is_empty())
+fn has_finding_on_immutable_object(report: Record<'_>) -> bool {
+    let is_immutable =
+        |object: Record<'_>| matches!(&*object.text("kind"), "ResourceClaim" | "ResourceClaimTemplate");
+    report.list("results").any(|object| is_immutable(object) && object.list("findings").len() > 0)
 }
 
 /// The name of a rule, with a link to its page.
@@ -200,103 +102,110 @@ fn namespace_or_cluster_scoped(name: &SafeText) -> Markup {
     html! { @if name.is_empty() { "(cluster-scoped)" } @else { (name) } }
 }
 
-fn findings(objects: &[Object], page: &ReportProvenance) -> Markup {
+fn findings(report: Record<'_>, page: &ReportProvenance) -> Markup {
     let mut table = Table::new(&FINDINGS, TABLE_BYTE_BUDGET);
-    for object in objects {
+    for object in report.list("results") {
         let name = || {
-            html! {
-                (object.kind) " "
-                @if !object.namespace.is_empty() { (object.namespace) "/" }
-                b { (object.name) }
-            }
+            let NamespaceAndName { namespace, name } = object.namespace_and_name();
+            html! { (object.text("kind")) " " @if !namespace.is_empty() { (namespace) "/" } b { (name) } }
         };
-        for finding in &object.findings {
-            let class = match &*finding.level {
+        for finding in object.list("findings") {
+            let (level, rule) = (finding.text("level"), finding.text("rule"));
+            let class = match &*level {
                 "deny" => "deny",
                 "warn" => "bad",
                 _ => "calm",
             };
             table.add_row_or_count_omitted([
                 name(),
-                html! { span.tag.(class) { (finding.level) } },
+                html! { span.tag.(class) { (level) } },
                 html! {
-                    (rule_link(&finding.rule, page))
-                    @if let Some(policy) = &finding.policy { p.hint { (policy) } }
+                    (rule_link(&rule, page))
+                    @if let Some(policy) = finding.text_if_any("policy") { p.hint { (policy) } }
                 },
                 html! {
-                    p { (finding.message) }
-                    @if let Some(from) = &finding.denied_from { p.hint { "denied from " (from) } }
-                    @if let Some(help) = &finding.help { p.hint { "help: " (help) } }
+                    p { (finding.text("message")) }
+                    @if let Some(from) = finding.text_if_any("deniedFrom") { p.hint { "denied from " (from) } }
+                    @if let Some(help) = finding.text_if_any("help") { p.hint { "help: " (help) } }
                 },
             ]);
         }
-        if let Some(error) = &object.error {
+        let error = object.get("error");
+        if error.exists() {
             table.add_row_or_count_omitted([
                 name(),
                 html! { span.tag.deny { "unreadable" } },
                 html! { "–" },
-                html! { (error.message) },
+                html! { (error.text("message")) },
             ]);
         }
     }
     table.finish("Everything that was found, object by object", "Nothing was found.")
 }
 
+/// The records of an object by their names, in the order in which the names are shown.
+fn counts_by_name(records: Record<'_>) -> BTreeMap<SafeText, Record<'_>> {
+    let records = records.0.members();
+    records.map(|(name, counts)| (SafeText::from(name.text()), Record(counts))).collect()
+}
+
 fn finding_counts_table(
-    counts: &BTreeMap<SafeText, FindingCountsByLevel>,
+    counts: &BTreeMap<SafeText, Record<'_>>,
     caption: &str,
     name: impl Fn(&SafeText) -> Markup,
 ) -> Markup {
     let mut table = Table::new(&FINDING_COUNTS, TABLE_BYTE_BUDGET / 16);
     for (key, count) in counts {
-        let [denied, warned, audited, objects] = [count.denied, count.warned, count.audited, count.objects]
-            .map(|count| html! { (group_thousands(count)) });
+        let [denied, warned, audited, objects] = ["denied", "warned", "audited", "objects"]
+            .map(|key| html! { (group_thousands(count.count(key))) });
         table.add_row_or_count_omitted([name(key), denied, warned, audited, objects]);
     }
     table.finish(caption, "None")
 }
 
 /// Tables of exceptions that end soon, and of rules that should have ended.
-fn due_soon_or_overdue_section(audit: &AuditListingsAndCounts) -> Markup {
+fn due_soon_or_overdue_section(audit: Record<'_>) -> Markup {
     let mut table = Table::new(&DUE_OR_OVERDUE, TABLE_BYTE_BUDGET / 16);
-    for entry in &audit.expiring_entries {
+    for entry in audit.list("expiringEntries") {
         table.add_row_or_count_omitted([
-            html! { "allow entry " (entry.entry) " of " b { (entry.policy) } },
-            html! { "expires " time { (entry.expires) } },
-            html! { (entry.tolerations) },
+            html! { "allow entry " (entry.text("entry")) " of " b { (entry.text("policy")) } },
+            html! { "expires " time { (entry.text("expires")) } },
+            html! { (entry.text("tolerations")) },
         ]);
     }
-    for claim in &audit.failing_claims {
+    for claim in audit.list("failingClaims") {
         table.add_row_or_count_omitted([
-            html! { "claim " (claim.namespace) "/" b { (claim.name) } },
-            html! { "denied from " time { (claim.from) } },
-            html! { "by " (claim.policy) " if it is created again" },
+            html! { "claim " (namespace_and_bold_name(claim)) },
+            html! { "denied from " time { (claim.text("from")) } },
+            html! { "by " (claim.text("policy")) " if it is created again" },
         ]);
     }
-    for rule in &audit.forgotten_rules {
+    for rule in audit.list("forgottenRules") {
         table.add_row_or_count_omitted([
-            html! { "DeviceTaintRule " b { (rule.name) } },
-            html! { @if let Some(expired) = &rule.expired { "expired " time { (expired) } } @else { "has no end" } },
-            html! { (counted(rule.devices, "device")) @if !rule.has_owner { "; has no owner" } },
+            html! { "DeviceTaintRule " b { (rule.text("name")) } },
+            html! { @if let Some(expired) = rule.text_if_any("expired") { "expired " time { (expired) } } @else { "has no end" } },
+            html! { (counted(rule.count("devices"), "device")) @if !rule.is("hasOwner") { "; has no owner" } },
         ]);
     }
+    let is_empty =
+        ["expiringEntries", "failingClaims", "forgottenRules"].map(|key| audit.list(key).len()) == [0; 3];
     html! {
-        @if !(audit.expiring_entries.is_empty() && audit.failing_claims.is_empty() && audit.forgotten_rules.is_empty()) {
+        @if !is_empty {
             section { h2 { "Due soon or overdue" } (table.finish("What ends soon, and what should have ended", "None")) }
         }
     }
 }
 
-fn listed_resources_section(audit: &AuditListingsAndCounts) -> Markup {
+fn listed_resources_section(audit: Record<'_>) -> Markup {
     html! {
-        @if !audit.listed.is_empty() {
+        @if audit.list("listed").len() > 0 {
             section {
                 h2 { "What was read" }
                 ul.notes {
-                    @for listed in &audit.listed {
-                        li { (listed.resource) " (" (listed.api_version) "): " (counted(listed.objects, "object")) }
+                    @for listed in audit.list("listed") {
+                        li { (listed.text("resource")) " (" (listed.text("apiVersion")) "): " (counted(listed.count("objects"), "object")) }
                     }
-                    @for resource in &audit.not_served { li { (resource) ": not served by the API server" } }
+                    @for resource in audit.texts("notServed") { li { (resource) ": not served by the API server" } }
                 }
             }
         }

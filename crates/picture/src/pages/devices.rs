@@ -56,25 +56,15 @@ fn next_steps() -> Markup {
     }
 }
 
-/// The sections of the page of devices beside the map, which a live page replaces one by one.
-#[derive(Clone, Debug)]
-pub struct DevicePageSectionsBesideMap {
-    pub lead: Markup,
-    pub completeness: Markup,
-    pub classes: Markup,
-    pub taints: Markup,
-    pub namespaces: Markup,
-}
-
-/// Draws the sections of the page of devices beside the map.
-pub fn device_page_sections_beside_map(report: &DevicesReport) -> DevicePageSectionsBesideMap {
-    DevicePageSectionsBesideMap {
-        lead: lead(report),
-        completeness: completeness(&report.incomplete),
-        classes: bars::class_bars(&report.classes),
-        taints: taints(&report.devices),
-        namespaces: held_devices_by_namespace_table(&report.devices),
-    }
+/// The sections of the page of devices beside the map, which a live page replaces one by one, each with its id.
+pub fn device_page_sections_beside_map(report: &DevicesReport) -> [(&'static str, Markup); 5] {
+    [
+        ("lead", lead(report)),
+        ("complete", completeness(&report.incomplete)),
+        ("classes", bars::class_bars(&report.classes)),
+        ("taints", taints(&report.devices)),
+        ("namespaces", held_devices_by_namespace_table(&report.devices)),
+    ]
 }
 
 /// The first sentence of the page: `48 devices: 30 allocated (2 of them tainted), 4 tainted, 14 free.`

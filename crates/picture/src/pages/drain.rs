@@ -1,109 +1,16 @@
 //! The page of `tollgate drain --dry-run`: the plan of a drain, wave by wave.
 
 use maud::{Markup, html};
-use serde::Deserialize;
 
 use super::{
-    ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to, max_listed_nodes_per_pod,
+    ReportJson, TABLE_BYTE_BUDGET, class_changes_section, joined, listed_up_to, max_listed_nodes_per_pod,
     namespace_and_bold_name, notes, selector_as_driver_pool_device, tile_class_bad_unless_zero, tiles,
     workload,
 };
 use crate::frame::{HtmlPage, ReportProvenance, counted, group_thousands};
-use crate::map::{KindAndName, NamespaceAndName};
+use crate::record::Record;
 use crate::table::{DRAIN_PODS, Table};
 use crate::text::{SafeText, first_parts_and_number_of_others, namespaced, unbroken};
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Plan {
-    profile: SafeText,
-    at: SafeText,
-    targets: Vec<SafeText>,
-    key: SafeText,
-    verdict: SafeText,
-    rules: Vec<DrainTaintRule>,
-    pods: Vec<Pod>,
-    waves: Vec<Wave>,
-    budgets: Vec<DisruptionBudget>,
-    claims_without_pods: Vec<ClaimWithoutPods>,
-    dominated_by: Option<SafeText>,
-    notes: Vec<SafeText>,
-    totals: Totals,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct DrainTaintRule {
-    name: SafeText,
-    driver: Option<SafeText>,
-    pool: Option<SafeText>,
-    device: Option<SafeText>,
-    published: usize,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct Pod {
-    #[serde(flatten)]
-    name: NamespaceAndName,
-    node: SafeText,
-    workload: Option<KindAndName>,
-    devices: Vec<Device>,
-    budgets: Vec<SafeText>,
-    fate: SafeText,
-    wave: usize,
-    nodes: Vec<SafeText>,
-    why: SafeText,
-    remedy: SafeText,
-}
-
-impl Pod {
-    /// True if the pod is evicted and nothing recreates it.
-    fn is_evicted_for_good(&self) -> bool {
-        &*self.fate == "moves" && self.workload.is_none()
-    }
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct Device {
-    driver: SafeText,
-    pool: SafeText,
-    device: SafeText,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Wave {
-    limited_by: Option<SafeText>,
-    restarts: Vec<SafeText>,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct DisruptionBudget {
-    #[serde(flatten)]
-    name: NamespaceAndName,
-    disruptions_allowed: i64,
-    disruptions_allowed_at_best: i64,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct ClaimWithoutPods {
-    namespace: SafeText,
-    claim: SafeText,
-    devices: Vec<Device>,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct Totals {
-    devices: usize,
-    moving: usize,
-    staying: usize,
-    waves: usize,
-}
 
 const DEVICES_AFTER_DRAIN_NOTE: &str =
     "After: the devices are closed, and each pod that moves has as many devices of the class elsewhere.";
@@ -133,43 +40,42 @@ pub fn drain(
     commands: Option<&DrainCommands>,
     page: &ReportProvenance,
 ) -> serde_json::Result<String> {
-    let plan: Plan = serde_json::from_str(record.json)?;
-    let totals = &plan.totals;
-    let lost = plan.pods.iter().filter(|pod| pod.is_evicted_for_good()).count();
+    let (plan, class_changes) = record.parse()?;
+    let plan = Record(plan.root());
+    let [devices, moving, staying, waves] =
+        ["devices", "moving", "staying", "waves"].map(|key| plan.get("totals").count(key));
+    let claims = plan.list("claimsWithoutPods").len();
+    let lost = plan.list("pods").filter(|pod| is_evicted_for_good(*pod)).count();
     let mut numbers = vec![
-        ("calm", totals.devices, "devices to free"),
-        ("good", totals.moving.saturating_sub(lost), "pods move"),
-        (tile_class_bad_unless_zero(totals.staying), totals.staying, "pods stay"),
-        ("calm", totals.waves, "waves"),
-        (
-            tile_class_bad_unless_zero(plan.claims_without_pods.len()),
-            plan.claims_without_pods.len(),
-            "claims without pods",
-        ),
+        ("calm", devices, "devices to free"),
+        ("good", moving.saturating_sub(lost), "pods move"),
+        (tile_class_bad_unless_zero(staying), staying, "pods stay"),
+        ("calm", waves, "waves"),
+        (tile_class_bad_unless_zero(claims), claims, "claims without pods"),
     ];
     if lost > 0 {
         numbers.insert(2, (tile_class_bad_unless_zero(lost), lost, "pods evicted for good"));
     }
-    let title = format!("Drain of {}", joined(&plan.targets));
+    let title = format!("Drain of {}", joined(&plan.texts("targets")));
     let frame = HtmlPage {
         page,
         title: &title,
-        lead: html! { strong { "Plan: nothing is changed yet." } " " (plan.verdict) "." },
-        profile: &plan.profile,
-        at: &plan.at,
+        lead: html! { strong { "Plan: nothing is changed yet." } " " (plan.text("verdict")) "." },
+        profile: &plan.text("profile"),
+        at: &plan.text("at"),
         body: html! {
             (how_to_drain(commands))
             (tiles(&numbers))
             section {
                 h2 { "Waves" }
-                @if !plan.waves.is_empty() { ul.notes {
+                @if plan.list("waves").len() > 0 { ul.notes {
                     li { "The waves run from top to bottom. A wave starts when the replacements of the previous wave are Ready." }
                     li { "Wave 1 moves one pod, so that a mistake in the plan affects only this pod." }
                     li {
                         "Each later wave moves at most one pod of a workload, so that the workload keeps running. This is a rule "
                         "of Tollgate, which applies in addition to PodDisruptionBudgets. Pods of a group that restarts as a "
                         "whole move together."
-                        @if let Some(cause) = &plan.dominated_by {
+                        @if let Some(cause) = plan.text_if_any("dominatedBy") {
                             " The number of waves depends mainly on " (cause) "."
                         }
                     }
@@ -178,12 +84,12 @@ pub fn drain(
                         "lists more of the nodes."
                     }
                 } }
-                (lanes(&plan))
+                (lanes(plan))
             }
-            (budgets(&plan.budgets))
-            (class_changes_section(&record.parse_class_changes()?, DEVICES_AFTER_DRAIN_NOTE))
-            section { h2 { "Pods" } (pods(&plan)) }
-            (notes("Notes", &plan.notes))
+            (budgets(plan))
+            (class_changes_section(&class_changes, DEVICES_AFTER_DRAIN_NOTE))
+            section { h2 { "Pods" } (pods(plan)) }
+            (notes("Notes", &plan.texts("notes")))
         },
         read_more: &[
             ("understand/drain.md", "How a drain works, and why pods stay"),
@@ -192,6 +98,16 @@ pub fn drain(
         ],
     };
     Ok(frame.render_page_or_part())
+}
+
+/// True if the pod is evicted and nothing recreates it.
+fn is_evicted_for_good(pod: Record<'_>) -> bool {
+    moves(pod) && !pod.get("workload").exists()
+}
+
+/// True if the pod is evicted.
+fn moves(pod: Record<'_>) -> bool {
+    pod.0.get("fate").text_is("moves")
 }
 
 /// How to carry out the plan, and how to undo it.
@@ -217,9 +133,10 @@ fn how_to_drain(commands: Option<&DrainCommands>) -> Markup {
 }
 
 /// The PodDisruptionBudgets of the pods, and what they allow.
-fn budgets(budgets: &[DisruptionBudget]) -> Markup {
+fn budgets(plan: Record<'_>) -> Markup {
+    let budgets = plan.list("budgets");
     html! {
-        @if !budgets.is_empty() {
+        @if budgets.len() > 0 {
             section {
                 h2 { "PodDisruptionBudgets" }
                 p.hint {
@@ -227,10 +144,11 @@ fn budgets(budgets: &[DisruptionBudget]) -> Markup {
                     "moment waits."
                 }
                 ul.notes {
-                    @for DisruptionBudget { name, disruptions_allowed: now, disruptions_allowed_at_best: best } in budgets.iter().take(MAX_BUDGETS) {
+                    @for budget in budgets.clone().take(MAX_BUDGETS) {
+                        @let (now, best) = (budget.int("disruptionsAllowed"), budget.int("disruptionsAllowedAtBest"));
                         li {
-                            (namespace_and_bold_name(name)) " allows " strong { (evictions(*now)) " at once" }
-                            @if best > now { " now, and " (evictions(*best)) " when all of its pods are healthy" }
+                            (namespace_and_bold_name(budget)) " allows " strong { (evictions(now)) " at once" }
+                            @if best > now { " now, and " (evictions(best)) " when all of its pods are healthy" }
                         }
                     }
                     @if budgets.len() > MAX_BUDGETS { li { "and " (counted(budgets.len() - MAX_BUDGETS, "more PDB")) } }
@@ -245,49 +163,46 @@ fn evictions(count: i64) -> String {
     counted(usize::try_from(count).unwrap_or_default(), "eviction")
 }
 
-fn joined(texts: &[SafeText]) -> String {
-    let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-    texts.join(", ")
-}
-
 /// The steps of the drain as lanes: rules close devices, pods leave in waves, and some pods stay.
-fn lanes(plan: &Plan) -> Markup {
+fn lanes(plan: Record<'_>) -> Markup {
+    let (waves, pods) = (plan.list("waves"), plan.list("pods").collect::<Vec<_>>());
     let mut lanes = String::new();
     let mut shown = 0;
-    for (index, wave) in plan.waves.iter().enumerate() {
+    for (index, wave) in waves.clone().enumerate() {
         if lanes.len() > LANES_BYTE_BUDGET {
             break;
         }
         shown += 1;
-        lanes.push_str(&wave_lane(index + 1, wave, plan).0);
+        lanes.push_str(&wave_lane(index + 1, wave, &pods).0);
     }
-    let staying: Vec<&Pod> = plan.pods.iter().filter(|pod| &*pod.fate == "stays").collect();
+    let (rules, claims) = (plan.list("rules"), plan.list("claimsWithoutPods"));
+    let staying: Vec<&Record<'_>> = pods.iter().filter(|pod| pod.0.get("fate").text_is("stays")).collect();
     html! {
         ol.lanes {
             li.lane.close {
-                div { h3 { "Close" } p.hint { (counted(plan.rules.len(), "DeviceTaintRule")) } }
+                div { h3 { "Close" } p.hint { (counted(rules.len(), "DeviceTaintRule")) } }
                 ul.chips {
-                    @for rule in plan.rules.iter().take(MAX_ITEMS_PER_LANE) {
-                        li { b { (rule.name) } span { span.w { (plan.key) ":NoSchedule" } " on " (selector_as_driver_pool_device([&rule.driver, &rule.pool, &rule.device])) ", "
-                            (counted(rule.published, "device")) } }
+                    @for rule in rules.clone().take(MAX_ITEMS_PER_LANE) {
+                        li { b { (rule.text("name")) } span { span.w { (plan.text("key")) ":NoSchedule" } " on " (selector_as_driver_pool_device(rule)) ", "
+                            (counted(rule.count("published"), "device")) } }
                     }
                 }
-                (note_of_items_beyond_lane_limit(plan.rules.len(), "rule"))
+                (note_of_items_beyond_lane_limit(rules.len(), "rule"))
             }
             (maud::PreEscaped(lanes))
-            @if shown < plan.waves.len() {
-                li.lane { div { h3 { (counted(plan.waves.len() - shown, "more wave")) } } p.hint { "The table has their pods." } }
+            @if shown < waves.len() {
+                li.lane { div { h3 { (counted(waves.len() - shown, "more wave")) } } p.hint { "The table has their pods." } }
             }
-            @if !staying.is_empty() || !plan.claims_without_pods.is_empty() {
+            @if !staying.is_empty() || claims.len() > 0 {
                 li.lane.stay {
                     div { h3 { "Stay" } p.hint { (counted(staying.len(), "pod")) } }
                     ul.chips {
                         @for pod in staying.iter().take(MAX_ITEMS_PER_LANE) {
-                            li { b { (namespaced(&pod.name)) } span { (pod.why) } span { (pod.remedy) } }
+                            li { b { (namespaced(&pod.namespace_and_name())) } span { (pod.text("why")) } span { (pod.text("remedy")) } }
                         }
-                        @for claim in plan.claims_without_pods.iter().take(MAX_ITEMS_PER_LANE) {
-                            li { b { "claim " (claim.namespace) "/" (claim.claim) }
-                                span { "no pod uses this claim, so no eviction frees " (devices(&claim.devices)) } }
+                        @for claim in claims.take(MAX_ITEMS_PER_LANE) {
+                            li { b { "claim " (claim.text("namespace")) "/" (claim.text("claim")) }
+                                span { "no pod uses this claim, so no eviction frees " (devices(claim)) } }
                         }
                     }
                     (note_of_items_beyond_lane_limit(staying.len(), "pod"))
@@ -297,36 +212,38 @@ fn lanes(plan: &Plan) -> Markup {
     }
 }
 
-fn wave_lane(number: usize, wave: &Wave, plan: &Plan) -> Markup {
-    let is_of_wave = |pod: &&Pod| &*pod.fate == "moves" && pod.wave == number;
-    let pods: Vec<&Pod> = plan.pods.iter().filter(is_of_wave).collect();
+fn wave_lane(number: usize, wave: Record<'_>, pods: &[Record<'_>]) -> Markup {
+    let is_of_wave = |pod: &&Record<'_>| moves(**pod) && pod.count("wave") == number;
+    let pods: Vec<&Record<'_>> = pods.iter().filter(is_of_wave).collect();
+    let restarts = wave.texts("restarts");
     html! {
         li.lane {
             div { h3 { "Wave " (group_thousands(number)) } p.hint { (counted(pods.len(), "pod")) } }
             ul.chips {
                 @for pod in pods.iter().take(MAX_ITEMS_PER_LANE) {
                     li {
-                        b { (namespaced(&pod.name)) }
-                        span { (unbroken(&pod.node)) " → " (destination(pod, MAX_NODES)) }
+                        b { (namespaced(&pod.namespace_and_name())) }
+                        span { (unbroken(&pod.text("node"))) " → " (destination(**pod, MAX_NODES)) }
                     }
                 }
             }
             (note_of_items_beyond_lane_limit(pods.len(), "pod"))
-            @if let Some(limit) = wave.limited_by.as_ref().filter(|_| number > 1) { p.hint { "Limit of this wave: " (limit) } }
-            @if !wave.restarts.is_empty() { p.hint { "Restarts too: " (listed_up_to(&wave.restarts, MAX_NODES)) } }
+            @if let Some(limit) = wave.text_if_any("limitedBy").filter(|_| number > 1) { p.hint { "Limit of this wave: " (limit) } }
+            @if !restarts.is_empty() { p.hint { "Restarts too: " (listed_up_to(&restarts, MAX_NODES)) } }
         }
     }
 }
 
 /// The nodes on one of which the replacement of a pod starts, at most that many: `gpu-node-08 or gpu-node-05 or 4 more`.
-fn destination(pod: &Pod, most: usize) -> Markup {
+fn destination(pod: Record<'_>, most: usize) -> Markup {
+    let nodes = pod.texts("nodes");
     html! {
-        @if pod.is_evicted_for_good() {
+        @if is_evicted_for_good(pod) {
             "nowhere: nothing recreates it"
-        } @else if pod.nodes.is_empty() {
+        } @else if nodes.is_empty() {
             "not known"
         } @else {
-            (first_parts_and_number_of_others(pod.nodes.iter().map(|node| unbroken(node)), most, [" or ", " or "]))
+            (first_parts_and_number_of_others(nodes.iter().map(|node| unbroken(node)), most, [" or ", " or "]))
         }
     }
 }
@@ -336,26 +253,31 @@ fn note_of_items_beyond_lane_limit(total: usize, noun: &str) -> Markup {
     html! { @if total > MAX_ITEMS_PER_LANE { p.hint { "and " (counted(total - MAX_ITEMS_PER_LANE, &format!("more {noun}"))) } } }
 }
 
-fn devices(devices: &[Device]) -> Markup {
-    let name = |device: &Device| html! { (device.driver) "/" span.w { (device.pool) "/" (device.device) } };
-    first_parts_and_number_of_others(devices.iter().map(name), MAX_NODES, [", ", " and "])
+/// The devices of a pod or claim.
+fn devices(holder: Record<'_>) -> Markup {
+    let name = |device: Record<'_>| {
+        let [driver, pool, device] = ["driver", "pool", "device"].map(|key| device.text(key));
+        html! { (driver) "/" span.w { (pool) "/" (device) } }
+    };
+    first_parts_and_number_of_others(holder.list("devices").map(name), MAX_NODES, [", ", " and "])
 }
 
-fn pods(plan: &Plan) -> Markup {
+fn pods(plan: Record<'_>) -> Markup {
     let mut table = Table::new(&DRAIN_PODS, TABLE_BYTE_BUDGET);
-    let most = max_listed_nodes_per_pod(plan.pods.len(), MAX_NODES);
-    for pod in &plan.pods {
-        let moves = &*pod.fate == "moves";
+    let most = max_listed_nodes_per_pod(plan.list("pods").len(), MAX_NODES);
+    for pod in plan.list("pods") {
+        let moves = moves(pod);
+        let budgets = pod.texts("budgets");
         table.add_row_or_count_omitted([
             html! {
-                (namespace_and_bold_name(&pod.name))
-                @if !pod.budgets.is_empty() { p.hint { "PDB " (listed_up_to(&pod.budgets, MAX_NODES)) } }
+                (namespace_and_bold_name(pod))
+                @if !budgets.is_empty() { p.hint { "PDB " (listed_up_to(&budgets, MAX_NODES)) } }
             },
-            workload(pod.workload.as_ref()),
-            unbroken(&pod.node),
-            devices(&pod.devices),
-            html! { @if moves { (group_thousands(pod.wave)) } @else { span.tag.bad { "stays" } } },
-            html! { @if moves { (destination(pod, most)) } @else { p { (pod.why) } p { (pod.remedy) } } },
+            workload(pod.get("workload")),
+            unbroken(&pod.text("node")),
+            devices(pod),
+            html! { @if moves { (group_thousands(pod.count("wave"))) } @else { span.tag.bad { "stays" } } },
+            html! { @if moves { (destination(pod, most)) } @else { p { (pod.text("why")) } p { (pod.text("remedy")) } } },
         ]);
     }
     table.finish("Pods that use the devices, in the order in which they move", "No pod uses these devices.")

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use serde::Deserialize;
 
 use super::{
     COURSES_NOTE, PodCountsByOutcome, ReportJson, TABLE_BYTE_BUDGET, class_changes_section, listed_up_to,
@@ -13,104 +12,16 @@ use super::{
 };
 use crate::bars::DeviceClassBeforeAndAfter;
 use crate::frame::{HtmlPage, ReportProvenance, counted, group_thousands};
-use crate::map::{KindAndName, NamespaceAndName};
+use crate::record::Record;
 use crate::table::{FORECAST_PODS, FORECAST_PODS_THAT_FIT, REFUSED_OBJECTS, Table};
 use crate::text::{SafeText, first_parts_and_number_of_others, unbroken};
 use crate::timeline::EvictionTimeline;
 
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct Forecast {
-    profile: SafeText,
-    at: SafeText,
-    samples: usize,
-    applied: Vec<AppliedObjectRecord>,
-    evicted: Vec<EvictedPodRecord>,
-    pods: Vec<Pod>,
-    refused: Vec<RefusedObjectRecord>,
+/// A forecast that is drawn: its record, the number of pods by outcome, and the devices of each class before and after.
+struct DrawnForecast<'r> {
+    record: Record<'r>,
     totals: PodCountsByOutcome,
-    #[serde(skip)]
-    capacity: Vec<DeviceClassBeforeAndAfter>,
-}
-
-/// An object that the forecast applies.
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct AppliedObjectRecord {
-    kind: SafeText,
-    namespace: SafeText,
-    name: Option<SafeText>,
-    device_selector: Option<TaintRuleDeviceSelector>,
-    taint: Option<Taint>,
-}
-
-/// The devices that an applied DeviceTaintRule selects.
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct TaintRuleDeviceSelector {
-    driver: Option<SafeText>,
-    pool: Option<SafeText>,
-    device: Option<SafeText>,
-    device_class_name: Option<SafeText>,
-    /// Number of CEL expressions.
-    selectors: usize,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct Taint {
-    key: SafeText,
-    value: SafeText,
-    effect: SafeText,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct EvictedPodRecord {
-    #[serde(flatten)]
-    name: NamespaceAndName,
-    at: SafeText,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Pod {
-    namespace: SafeText,
-    name: Option<SafeText>,
-    origin: SafeText,
-    replaces: Option<SafeText>,
-    workload: Option<KindAndName>,
-    outcome: SafeText,
-    fits: usize,
-    evicted_again: bool,
-    placements: Vec<PlacementFrequency>,
-    placements_omitted: usize,
-    message: Option<SafeText>,
-    explanation: Option<SafeText>,
-    not_modelled: Vec<SafeText>,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct PlacementFrequency {
-    node: SafeText,
-    courses: usize,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct RefusedObjectRecord {
-    file: SafeText,
-    kind: SafeText,
-    namespace: SafeText,
-    name: SafeText,
-    findings: Vec<Finding>,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct Finding {
-    message: SafeText,
+    class_changes: &'r [DeviceClassBeforeAndAfter],
 }
 
 /// Maximum number of nodes of a pod that are written out.
@@ -120,24 +31,25 @@ const MAX_APPLIED: usize = 40;
 
 /// The page for the records of `forecast -o json`, one for each profile.
 pub fn forecast(records: &[ReportJson<'_>], page: &ReportProvenance) -> serde_json::Result<String> {
-    let mut forecasts = Vec::new();
-    for record in records {
-        let mut forecast: Forecast = serde_json::from_str(record.json)?;
-        forecast.capacity = record.parse_class_changes()?;
-        forecasts.push(forecast);
-    }
+    let parsed = records.iter().map(ReportJson::parse).collect::<Result<Vec<_>, _>>()?;
+    let forecasts = parsed.iter().map(|(record, class_changes)| DrawnForecast {
+        record: Record(record.root()),
+        totals: PodCountsByOutcome::of_record(Record(record.root()).get("totals")),
+        class_changes,
+    });
+    let forecasts: Vec<DrawnForecast<'_>> = forecasts.collect();
     let first = forecasts.first();
     let budget = TABLE_BYTE_BUDGET / forecasts.len().max(1);
     let frame = HtmlPage {
         page,
         title: &first.map_or_else(String::new, title),
         lead: first.map(lead).unwrap_or_default(),
-        profile: first.map_or("", |first| &first.profile),
-        at: first.map_or("", |first| &first.at),
+        profile: &first.map(|first| first.record.text("profile")).unwrap_or_default(),
+        at: &first.map(|first| first.record.text("at")).unwrap_or_default(),
         body: html! {
             @for forecast in &forecasts {
                 @if forecasts.len() > 1 {
-                    section { h2 { "Kubernetes " (forecast.profile) } p { (lead(forecast)) } }
+                    section { h2 { "Kubernetes " (forecast.record.text("profile")) } p { (lead(forecast)) } }
                 }
                 (one_forecast(forecast, budget))
             }
@@ -150,32 +62,36 @@ pub fn forecast(records: &[ReportJson<'_>], page: &ReportProvenance) -> serde_js
     Ok(frame.render_page_or_part())
 }
 
-fn title(forecast: &Forecast) -> String {
-    match forecast.applied.as_slice() {
-        [] => "Forecast for waiting pods".to_owned(),
-        [only] => format!("Forecast for {}", only.kind_and_qualified_name()),
-        several => format!("Forecast for {}", counted(several.len(), "object")),
+fn title(forecast: &DrawnForecast<'_>) -> String {
+    let mut applied = forecast.record.list("applied");
+    match (applied.len(), applied.next()) {
+        (1, Some(only)) => format!("Forecast for {}", kind_and_qualified_name(only)),
+        (_, None) => "Forecast for waiting pods".to_owned(),
+        (several, _) => format!("Forecast for {}", counted(several, "object")),
     }
 }
 
-impl AppliedObjectRecord {
-    /// Kind and name of the object, such as `DeviceTaintRule maintenance` or `Job batch/render`.
-    fn kind_and_qualified_name(&self) -> String {
-        let namespace =
-            if self.namespace.is_empty() { String::new() } else { format!("{}/", &*self.namespace) };
-        format!("{} {namespace}{}", &*self.kind, self.name.as_deref().unwrap_or("(generated name)"))
-    }
+/// Kind and name of an applied object, such as `DeviceTaintRule maintenance` or `Job batch/render`.
+fn kind_and_qualified_name(object: Record<'_>) -> String {
+    let (kind, namespace, name) = (object.text("kind"), object.text("namespace"), object.text_if_any("name"));
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    format!("{} {}{slash}{}", &*kind, &*namespace, name.as_deref().unwrap_or("(generated name)"))
 }
 
 /// The taint of an applied rule and its devices: ` taints gpu.example.com/gpu-node-03/any with …:NoExecute`.
-fn tainted_devices(object: &AppliedObjectRecord) -> Markup {
-    let Some(Taint { key, value, effect }) = &object.taint else { return html! {} };
+fn tainted_devices(object: Record<'_>) -> Markup {
+    let (taint, selector) = (object.get("taint"), object.get("deviceSelector"));
+    if !taint.exists() {
+        return html! {};
+    }
+    let [key, value, effect] = ["key", "value", "effect"].map(|key| taint.text(key));
     html! {
         ": taints "
-        @if let Some(selector) = &object.device_selector {
-            "devices " (selector_as_driver_pool_device([&selector.driver, &selector.pool, &selector.device]))
-            @if let Some(class) = &selector.device_class_name { " of class " (unbroken(class)) }
-            @if selector.selectors > 0 { " that match " (counted(selector.selectors, "expression")) }
+        @if selector.exists() {
+            "devices " (selector_as_driver_pool_device(selector))
+            @if let Some(class) = selector.text_if_any("deviceClassName") { " of class " (unbroken(&class)) }
+            @let expressions = selector.count("selectors");
+            @if expressions > 0 { " that match " (counted(expressions, "expression")) }
         } @else {
             "devices (the rule has no deviceSelector)"
         }
@@ -187,11 +103,11 @@ fn tainted_devices(object: &AppliedObjectRecord) -> Markup {
 const MAX_REASONS: usize = 8;
 
 /// The pods that stay Pending or fit only sometimes, by the reason; nothing if there are none.
-fn not_always_fitting_pods_by_reason(forecast: &Forecast) -> Markup {
-    let mut by_reason: BTreeMap<&str, Vec<Markup>> = BTreeMap::new();
-    for (pod, place) in forecast.pods.iter().zip(unnamed_pod_numbers_in_workload(&forecast.pods)) {
-        if matches!(&*pod.outcome, "pending" | "sometimes") {
-            let reason = pod.explanation.as_ref().or(pod.message.as_ref()).map_or("", |reason| &**reason);
+fn not_always_fitting_pods_by_reason(forecast: Record<'_>) -> Markup {
+    let mut by_reason: BTreeMap<SafeText, Vec<Markup>> = BTreeMap::new();
+    for (pod, place) in forecast.list("pods").zip(unnamed_pod_numbers_in_workload(forecast)) {
+        if matches!(&*pod.text("outcome"), "pending" | "sometimes") {
+            let reason = pod.text_if_any("explanation").unwrap_or_else(|| pod.text("message"));
             by_reason.entry(reason).or_default().push(pod_description_in_sentence(pod, place));
         }
     }
@@ -217,111 +133,111 @@ fn not_always_fitting_pods_by_reason(forecast: &Forecast) -> Markup {
 }
 
 /// The number of each pod without a name among those of its workload, and how many there are; `None` for other pods.
-fn unnamed_pod_numbers_in_workload(pods: &[Pod]) -> Vec<Option<(usize, usize)>> {
-    let key = |pod: &Pod| {
-        let workload = pod.workload.as_ref();
-        (pod.namespace.clone(), workload.map(|workload| (workload.kind.clone(), workload.name.clone())))
+fn unnamed_pod_numbers_in_workload(forecast: Record<'_>) -> Vec<Option<(usize, usize)>> {
+    let key = |pod: Record<'_>| {
+        let workload = pod.get("workload");
+        (pod.text("namespace"), workload.text_if_any("kind"), workload.text("name"))
     };
-    let is_unnamed = |pod: &&Pod| pod.name.is_none() && pod.replaces.is_none();
+    let is_unnamed = |pod: &Record<'_>| !pod.get("name").exists() && !pod.get("replaces").exists();
     let mut counts: BTreeMap<_, usize> = BTreeMap::new();
-    for pod in pods.iter().filter(is_unnamed) {
+    for pod in forecast.list("pods").filter(is_unnamed) {
         *counts.entry(key(pod)).or_default() += 1;
     }
     let mut next: BTreeMap<_, usize> = BTreeMap::new();
-    let mut place = |pod: &Pod| {
+    let mut place = |pod: Record<'_>| {
         let key = key(pod);
         let count = counts.get(&key).copied().unwrap_or_default();
         let number = next.entry(key).or_default();
         *number += 1;
         (*number, count)
     };
-    pods.iter().map(|pod| is_unnamed(&pod).then(|| place(pod))).collect()
+    forecast.list("pods").map(|pod| is_unnamed(&pod).then(|| place(pod))).collect()
 }
 
 /// A pod in a sentence: `batch/render-1`, `replacement of batch/render-1`, or `pod 2 of 10 of Job batch/render`.
-fn pod_description_in_sentence(pod: &Pod, place: Option<(usize, usize)>) -> Markup {
+fn pod_description_in_sentence(pod: Record<'_>, place: Option<(usize, usize)>) -> Markup {
+    let (namespace, workload) = (pod.text("namespace"), pod.get("workload"));
     html! {
-        @if let Some(replaces) = &pod.replaces {
-            "replacement of " (pod.namespace) "/" (unbroken(replaces))
-        } @else if let Some(name) = &pod.name {
-            (pod.namespace) "/" (unbroken(name))
+        @if let Some(replaces) = pod.text_if_any("replaces") {
+            "replacement of " (namespace) "/" (unbroken(&replaces))
+        } @else if let Some(name) = pod.text_if_any("name") {
+            (namespace) "/" (unbroken(&name))
         } @else {
             @if let Some((number, count)) = place { "pod " (group_thousands(number)) " of " (group_thousands(count)) " of " }
-            @if let Some(workload) = &pod.workload { (workload.kind) " " (pod.namespace) "/" (unbroken(&workload.name)) }
-            @else { (pod.namespace) }
+            @if workload.exists() { (workload.text("kind")) " " (namespace) "/" (unbroken(&workload.text("name"))) }
+            @else { (namespace) }
         }
     }
 }
 
-fn lead(forecast: &Forecast) -> Markup {
-    let totals = forecast.totals;
+fn lead(forecast: &DrawnForecast<'_>) -> Markup {
+    let DrawnForecast { record, totals, .. } = forecast;
+    let evicted = record.list("evicted").len();
     let parts = [("free", "fit", totals.fits)].into_iter().chain(totals.unfitting_parts());
     let parts = parts.filter(|(_, _, count)| *count > 0);
     let parts: Vec<String> =
         parts.map(|(_, what, count)| format!("{} {what}", group_thousands(count))).collect();
     html! {
-        strong {
-            (counted(forecast.evicted.len(), "pod")) @if forecast.evicted.len() == 1 { " is" } @else { " are" } " evicted"
-        }
+        strong { (counted(evicted, "pod")) @if evicted == 1 { " is" } @else { " are" } " evicted" }
         ". "
         @if !parts.is_empty() {
-            "Of " (counted(forecast.pods.len(), "pod")) " that are new, replaced or waiting: " (parts.join(", ")) "."
+            "Of " (counted(record.list("pods").len(), "pod")) " that are new, replaced or waiting: " (parts.join(", ")) "."
         }
-        @if !forecast.evicted.is_empty() {
+        @if evicted > 0 {
             " Evictions by device taints do not respect PodDisruptionBudgets; " code { "tollgate impact" }
             " counts the violations."
         }
     }
 }
 
-fn one_forecast(forecast: &Forecast, budget: usize) -> Markup {
-    let timeline =
-        EvictionTimeline::new(&forecast.at, forecast.evicted.iter().map(|pod| (&pod.at, &pod.name)));
-    let totals = forecast.totals;
+fn one_forecast(forecast: &DrawnForecast<'_>, budget: usize) -> Markup {
+    let DrawnForecast { record, totals, class_changes } = forecast;
+    let evicted = record.list("evicted").map(|pod| (pod.text("at"), pod.namespace_and_name()));
+    let timeline = EvictionTimeline::new(&record.text("at"), evicted);
+    let (evicted, applied) = (record.list("evicted").len(), record.list("applied"));
     html! {
         (tiles(&[
-            (tile_class_bad_unless_zero(forecast.evicted.len()), forecast.evicted.len(), "pods evicted"),
+            (tile_class_bad_unless_zero(evicted), evicted, "pods evicted"),
             ("good", totals.fits, "pods fit"),
             (tile_class_bad_unless_zero(totals.sometimes), totals.sometimes, "pods fit only sometimes"),
             (tile_class_bad_unless_zero(totals.pending), totals.pending, "pods stay Pending"),
             (tile_class_bad_unless_zero(totals.unknown), totals.unknown, "pods with an unknown outcome"),
             (tile_class_bad_unless_zero(totals.not_recreated), totals.not_recreated, "pods not recreated"),
         ]))
-        @if !forecast.applied.is_empty() {
+        @if applied.len() > 0 {
             section {
                 h2 { "What is applied" }
                 ul.notes {
-                    @for object in forecast.applied.iter().take(MAX_APPLIED) {
-                        li { (SafeText::from(object.kind_and_qualified_name())) (tainted_devices(object)) }
+                    @for object in applied.clone().take(MAX_APPLIED) {
+                        li { (SafeText::from(kind_and_qualified_name(object))) (tainted_devices(object)) }
                     }
-                    @if forecast.applied.len() > MAX_APPLIED {
-                        li { "and " (counted(forecast.applied.len() - MAX_APPLIED, "more object")) }
-                    }
+                    @if applied.len() > MAX_APPLIED { li { "and " (counted(applied.len() - MAX_APPLIED, "more object")) } }
                 }
             }
         }
         @if !timeline.is_empty() { section { h2 { "When pods are evicted" } (timeline.render()) } }
-        section { h2 { "What becomes of pods" } (totals.render_outcome_bar_and_numbers(&[("free", "fit", totals.fits)])) (not_always_fitting_pods_by_reason(forecast)) }
-        (class_changes_section(&forecast.capacity, "After: all objects are applied, and pods have devices where they fit. Where pods start depends \
+        section { h2 { "What becomes of pods" } (totals.render_outcome_bar_and_numbers(&[("free", "fit", totals.fits)])) (not_always_fitting_pods_by_reason(*record)) }
+        (class_changes_section(class_changes, "After: all objects are applied, and pods have devices where they fit. Where pods start depends \
             on chance, so the numbers are averages."))
-        @if !forecast.refused.is_empty() {
-            section { h2 { "Objects that the API server rejects" } (refused(&forecast.refused)) }
+        @if record.list("refused").len() > 0 {
+            section { h2 { "Objects that the API server rejects" } (refused(*record)) }
         }
-        section { h2 { "Pods" } (pods(forecast, budget)) }
+        section { h2 { "Pods" } (pods(*record, budget)) }
     }
 }
 
-fn pods(forecast: &Forecast, budget: usize) -> Markup {
-    let has_reasons = forecast.pods.iter().any(|pod| !pending_reason(pod).0.is_empty());
+fn pods(forecast: Record<'_>, budget: usize) -> Markup {
+    let samples = forecast.count("samples");
+    let has_reasons = forecast.list("pods").any(|pod| !pending_reason(pod).0.is_empty());
     let kind = if has_reasons { &FORECAST_PODS } else { &FORECAST_PODS_THAT_FIT };
     let mut table = Table::new(kind, budget);
-    let most = max_listed_nodes_per_pod(forecast.pods.len(), MAX_NODES);
-    for (pod, place) in forecast.pods.iter().zip(unnamed_pod_numbers_in_workload(&forecast.pods)) {
+    let most = max_listed_nodes_per_pod(forecast.list("pods").len(), MAX_NODES);
+    for (pod, place) in forecast.list("pods").zip(unnamed_pod_numbers_in_workload(forecast)) {
         let cells = [
             name(pod, place),
-            workload(pod.workload.as_ref()),
-            outcome(pod, forecast.samples),
-            nodes_with_percentages(pod, forecast.samples, most),
+            workload(pod.get("workload")),
+            outcome(pod, samples),
+            nodes_with_percentages(pod, samples, most),
         ];
         if has_reasons {
             let [name, workload, outcome, nodes] = cells;
@@ -332,76 +248,76 @@ fn pods(forecast: &Forecast, budget: usize) -> Markup {
     }
     html! {
         p.hint {
-            (COURSES_NOTE) " A percentage is the share of the " (counted(forecast.samples, "course"))
+            (COURSES_NOTE) " A percentage is the share of the " (counted(samples, "course"))
             " in which the pod starts on that node."
         }
         (table.finish("Pods that you specify, replacements of evicted pods, and waiting pods", "No pods."))
     }
 }
 
-fn name(pod: &Pod, place: Option<(usize, usize)>) -> Markup {
+fn name(pod: Record<'_>, place: Option<(usize, usize)>) -> Markup {
     html! {
-        (pod.namespace) "/"
-        @if let Some(name) = &pod.name { b { (name) } } @else { "(generated name)" }
-        @if let Some(replaces) = &pod.replaces { p.hint { "replaces " (unbroken(replaces)) } }
+        (pod.text("namespace")) "/"
+        @if let Some(name) = pod.text_if_any("name") { b { (name) } } @else { "(generated name)" }
+        @if let Some(replaces) = pod.text_if_any("replaces") { p.hint { "replaces " (unbroken(&replaces)) } }
         @else if let Some((number, count)) = place { p.hint { "pod " (group_thousands(number)) " of " (group_thousands(count)) } }
-        @else if &*pod.origin == "waiting" { p.hint { "is waiting already" } }
+        @else if &*pod.text("origin") == "waiting" { p.hint { "is waiting already" } }
     }
 }
 
-fn outcome(pod: &Pod, samples: usize) -> Markup {
-    let class = if &*pod.outcome == "fits" { "good" } else { "bad" };
-    let outcome = match &*pod.outcome {
+fn outcome(pod: Record<'_>, samples: usize) -> Markup {
+    let outcome = pod.text("outcome");
+    let class = if &*outcome == "fits" { "good" } else { "bad" };
+    let in_words = match &*outcome {
         "pending" => "stays Pending",
         "not-recreated" => "not recreated",
         other => other,
     };
     html! {
-        span.tag.(class) { (outcome) }
-        @if &*pod.outcome == "sometimes" {
-            p.hint { "in " (group_thousands(pod.fits)) " of " (counted(samples, "course")) }
+        span.tag.(class) { (in_words) }
+        @if &*outcome == "sometimes" {
+            p.hint { "in " (group_thousands(pod.count("fits"))) " of " (counted(samples, "course")) }
         }
-        @if pod.evicted_again { p.hint { "evicted again" } }
+        @if pod.is("evictedAgain") { p.hint { "evicted again" } }
     }
 }
 
-fn nodes_with_percentages(pod: &Pod, samples: usize, most: usize) -> Markup {
+fn nodes_with_percentages(pod: Record<'_>, samples: usize, most: usize) -> Markup {
     // A node has a placement for each choice of devices.
-    let mut courses: BTreeMap<&SafeText, usize> = BTreeMap::new();
-    for placement in &pod.placements {
-        *courses.entry(&placement.node).or_default() += placement.courses;
+    let mut courses: BTreeMap<SafeText, usize> = BTreeMap::new();
+    for placement in pod.list("placements") {
+        *courses.entry(placement.text("node")).or_default() += placement.count("courses");
     }
-    let mut nodes: Vec<(&SafeText, usize)> = courses.into_iter().collect();
+    let is_empty = courses.is_empty();
+    let mut nodes: Vec<(SafeText, usize)> = courses.into_iter().collect();
     nodes.sort_by_key(|(_, courses)| Reverse(*courses));
     let rounded = |courses: usize| (courses * 200 + samples) / (2 * samples).max(1);
-    let share =
-        |(node, courses): (&SafeText, usize)| html! { span.w { (node) " (" (rounded(courses)) "%)" } };
+    let share = |(node, courses): (SafeText, usize)| html! { span.w { (node) " (" (rounded(courses)) "%)" } };
     html! {
         (first_parts_and_number_of_others(nodes.into_iter().map(share), most, [", ", " and "]))
-        @if pod.placements_omitted > 0 { ", and other placements" }
-        @if pod.placements.is_empty() { "–" }
+        @if pod.count("placementsOmitted") > 0 { ", and other placements" }
+        @if is_empty { "–" }
     }
 }
 
-fn pending_reason(pod: &Pod) -> Markup {
+fn pending_reason(pod: Record<'_>) -> Markup {
+    let not_modelled = pod.texts("notModelled");
     html! {
-        @if let Some(explanation) = &pod.explanation { p { (explanation) } }
-        @else if let Some(message) = &pod.message { p { (message) } }
-        @if !pod.not_modelled.is_empty() { p { "Not known: " (listed_up_to(&pod.not_modelled, MAX_NODES)) } }
+        @if let Some(reason) = pod.text_if_any("explanation").or_else(|| pod.text_if_any("message")) { p { (reason) } }
+        @if !not_modelled.is_empty() { p { "Not known: " (listed_up_to(&not_modelled, MAX_NODES)) } }
     }
 }
 
-fn refused(objects: &[RefusedObjectRecord]) -> Markup {
+fn refused(forecast: Record<'_>) -> Markup {
     let mut table = Table::new(&REFUSED_OBJECTS, TABLE_BYTE_BUDGET / 8);
-    for object in objects {
-        let name = NamespaceAndName { namespace: object.namespace.clone(), name: object.name.clone() };
+    for object in forecast.list("refused") {
         table.add_row_or_count_omitted([
             html! {
-                (object.kind) " "
-                @if name.namespace.is_empty() { b { (name.name) } } @else { (namespace_and_bold_name(&name)) }
+                (object.text("kind")) " "
+                @if object.text("namespace").is_empty() { b { (object.text("name")) } } @else { (namespace_and_bold_name(object)) }
             },
-            html! { (object.file) },
-            html! { @for finding in &object.findings { p { (finding.message) } } },
+            html! { (object.text("file")) },
+            html! { @for finding in object.list("findings") { p { (finding.text("message")) } } },
         ]);
     }
     table.finish("These objects are left out of the forecast", "None")

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use serde::Deserialize;
 
 use super::{
     PodCountsByOutcome, ReportJson, TABLE_BYTE_BUDGET, namespace_and_bold_name, notes,
@@ -11,129 +10,38 @@ use super::{
 };
 use crate::bars::{BarPart, DeviceClassBeforeAndAfter};
 use crate::frame::{HtmlPage, ReportProvenance, counted, group_thousands};
-use crate::map::{KindAndName, NamespaceAndName};
+use crate::map::NamespaceAndName;
+use crate::record::Record;
 use crate::table::{COMBINED_CHANGES, IMPACT_PODS, RESTARTED_GROUPS, Table};
 use crate::text::SafeText;
 use crate::timeline::EvictionTimeline;
 
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Impact {
-    /// Name of the rule, for the impact of one rule.
-    rule: SafeText,
-    /// Names of the rules, for the combined impact of several.
-    together: Vec<SafeText>,
-    profile: SafeText,
-    at: SafeText,
-    devices: SelectedDeviceCounts,
-    totals: Totals,
-    no_effect: Option<SafeText>,
-    depends_on: Option<SafeText>,
-    upper_bound: bool,
-    partitions: StillAllocatablePartitions,
-    pods: Vec<Pod>,
-    pods_omitted: usize,
-    budgets: Vec<ViolatedDisruptionBudget>,
-    /// What the state lacks.
-    incomplete: Vec<SafeText>,
-    restarts: Vec<RestartedGroup>,
+/// An impact that is drawn: its record, what becomes of the evicted pods, and the devices of each class before and after.
+struct DrawnImpact<'r> {
+    record: Record<'r>,
     replacements: Option<PodCountsByOutcome>,
-    differences: Vec<SafeText>,
-    sum: CombinedTotals,
-    parts: Vec<SingleChangeImpact>,
-    #[serde(skip)]
-    capacity: Vec<DeviceClassBeforeAndAfter>,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct SelectedDeviceCounts {
-    published: usize,
-    allocated: usize,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Totals {
-    evicted: usize,
-    evicted_now: usize,
-    evicted_later: usize,
-    tolerated: usize,
-    unaffected: usize,
-    evicted_again: usize,
-    namespaces: usize,
-    last_eviction: Option<SafeText>,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct StillAllocatablePartitions {
-    count: usize,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct Pod {
-    #[serde(flatten)]
-    name: NamespaceAndName,
-    owner: Option<KindAndName>,
-    outcome: SafeText,
-    at: Option<SafeText>,
-    because: Vec<SafeText>,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ViolatedDisruptionBudget {
-    #[serde(flatten)]
-    name: NamespaceAndName,
-    violated_by: usize,
-}
-
-#[derive(Default, Debug, Deserialize)]
-#[serde(default)]
-struct RestartedGroup {
-    kind: SafeText,
-    #[serde(flatten)]
-    name: NamespaceAndName,
-    lost: usize,
-    restarted: usize,
-    effect: SafeText,
-}
-
-#[derive(Clone, Copy, Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct CombinedTotals {
-    evicted: usize,
-    namespaces: usize,
-    evicted_again: usize,
-}
-
-/// The part of one change in a combined impact.
-#[derive(Default, Debug, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct SingleChangeImpact {
-    rule: SafeText,
-    devices: usize,
-    evicted: usize,
-    evicted_only_by_it: usize,
+    class_changes: &'r [DeviceClassBeforeAndAfter],
 }
 
 /// The page for the records of `impact -o json`: those of rules and slices, and those of their sums.
 pub fn impact(records: &[ReportJson<'_>], page: &ReportProvenance) -> serde_json::Result<String> {
-    let mut impacts = Vec::new();
-    for record in records {
-        let mut impact: Impact = serde_json::from_str(record.json)?;
-        impact.capacity = record.parse_class_changes()?;
-        impacts.push(impact);
-    }
+    let parsed = records.iter().map(ReportJson::parse).collect::<Result<Vec<_>, _>>()?;
+    let impacts = parsed.iter().map(|(record, class_changes)| {
+        let record = Record(record.root());
+        let outcomes = record.get("replacements");
+        DrawnImpact {
+            record,
+            replacements: outcomes.exists().then(|| PodCountsByOutcome::of_record(outcomes)),
+            class_changes,
+        }
+    });
     // A page of many rules has as much room as the page of one.
-    let budget = TABLE_BYTE_BUDGET / impacts.len().max(1);
-    let (sums, rules): (Vec<Impact>, Vec<Impact>) =
-        impacts.into_iter().partition(|impact| !impact.together.is_empty());
+    let budget = TABLE_BYTE_BUDGET / parsed.len().max(1);
+    let (sums, rules): (Vec<DrawnImpact<'_>>, Vec<DrawnImpact<'_>>) =
+        impacts.partition(|impact| impact.record.list("together").len() > 0);
     let first = rules.first();
     let title = match rules.as_slice() {
-        [only] => format!("Impact of {}", &*only.rule),
+        [only] => format!("Impact of {}", &*only.record.text("rule")),
         _ => format!("Impact of {}", counted(rules.len(), "change")),
     };
     let lead = sums.first().map(combined_impact_lead).or(first.map(lead)).unwrap_or_default();
@@ -141,22 +49,21 @@ pub fn impact(records: &[ReportJson<'_>], page: &ReportProvenance) -> serde_json
         page,
         title: &title,
         lead,
-        profile: first.map_or("", |first| &first.profile),
-        at: first.map_or("", |first| &first.at),
+        profile: &first.map(|first| first.record.text("profile")).unwrap_or_default(),
+        at: &first.map(|first| first.record.text("at")).unwrap_or_default(),
         body: html! {
             @for sum in &sums {
                 section {
-                    h2 { "All changes together (Kubernetes " (sum.profile) ")" }
+                    h2 { "All changes together (Kubernetes " (sum.record.text("profile")) ")" }
                     p.hint { "A pod that several changes evict counts once here, and once for each of them below." }
                     p { (combined_impact_lead(sum)) }
-                    (changes_table(&sum.parts))
-                    (earliest_eviction_of_each_pod(sum, &rules).render())
+                    (changes_table(sum.record))
+                    (earliest_eviction_of_each_pod(sum.record, &rules).render())
                     @if let Some(outcomes) = sum.replacements {
-                        (outcomes.render_outcome_bar_and_numbers(&FittingReplacements::split_by_second_eviction_if_certain(outcomes, sum.sum.evicted_again, sum.sum.evicted).bar_parts()))
-                        (evicted_again_note(sum.sum.evicted_again, sum.sum.evicted))
+                        (outcomes_of_replacements(outcomes, sum.record.get("sum")))
                     }
                 }
-                (titled_class_changes_section("Devices by class, before and after all changes", &sum.capacity, DEVICES_AFTER_CHANGES_NOTE))
+                (titled_class_changes_section("Devices by class, before and after all changes", sum.class_changes, DEVICES_AFTER_CHANGES_NOTE))
             }
             @for (index, rule) in rules.iter().enumerate() {
                 (one_impact(rule, (rules.len() > 1).then_some((index + 1, rules.len())), budget))
@@ -232,6 +139,16 @@ impl FittingReplacements {
     }
 }
 
+/// What becomes of the replacements of evicted pods, whose number `totals` has.
+fn outcomes_of_replacements(outcomes: PodCountsByOutcome, totals: Record<'_>) -> Markup {
+    let (again, evicted) = (totals.count("evictedAgain"), totals.count("evicted"));
+    let fitting = FittingReplacements::split_by_second_eviction_if_certain(outcomes, again, evicted);
+    html! {
+        (outcomes.render_outcome_bar_and_numbers(&fitting.bar_parts()))
+        (evicted_again_note(again, evicted))
+    }
+}
+
 /// The second sentence about an impact: how many evicted pods fit elsewhere, and how many can be evicted again.
 fn replacements_sentence(replacements: Option<PodCountsByOutcome>, again: usize, evicted: usize) -> Markup {
     let Some(outcomes) = replacements else { return html! {} };
@@ -248,8 +165,10 @@ fn replacements_sentence(replacements: Option<PodCountsByOutcome>, again: usize,
 }
 
 /// The first sentences about a combined impact: `12 pods are evicted in 3 namespaces. 9 fit elsewhere.`
-fn combined_impact_lead(sum: &Impact) -> Markup {
-    let CombinedTotals { evicted, namespaces, evicted_again } = sum.sum;
+fn combined_impact_lead(sum: &DrawnImpact<'_>) -> Markup {
+    let totals = sum.record.get("sum");
+    let [evicted, namespaces, evicted_again] =
+        ["evicted", "namespaces", "evictedAgain"].map(|key| totals.count(key));
     html! {
         strong { (counted(evicted, "pod")) @if evicted == 1 { " is" } @else { " are" } " evicted" }
         " in " (counted(namespaces, "namespace")) "."
@@ -258,70 +177,80 @@ fn combined_impact_lead(sum: &Impact) -> Markup {
 }
 
 /// A table of the changes, each with its part of a combined impact.
-fn changes_table(parts: &[SingleChangeImpact]) -> Markup {
+fn changes_table(sum: Record<'_>) -> Markup {
     let mut table = Table::new(&COMBINED_CHANGES, TABLE_BYTE_BUDGET / 16);
-    for part in parts {
-        let [devices, evicted, only] = [part.devices, part.evicted, part.evicted_only_by_it]
-            .map(|number| html! { (group_thousands(number)) });
-        table.add_row_or_count_omitted([html! { (part.rule) }, devices, evicted, only]);
+    for part in sum.list("parts") {
+        let [devices, evicted, only] =
+            ["devices", "evicted", "evictedOnlyByIt"].map(|key| html! { (group_thousands(part.count(key))) });
+        table.add_row_or_count_omitted([html! { (part.text("rule")) }, devices, evicted, only]);
     }
     table.finish("The changes, each alone", "None")
 }
 
 /// The evictions by all rules of a combined impact: each pod once, at the earliest time.
-fn earliest_eviction_of_each_pod<'a>(sum: &Impact, rules: &'a [Impact]) -> EvictionTimeline<'a> {
-    let mut first: BTreeMap<&NamespaceAndName, &SafeText> = BTreeMap::new();
-    for pod in rules.iter().filter(|rule| rule.profile == sum.profile).flat_map(|rule| &rule.pods) {
-        if let Some(at) = &pod.at {
-            let known = first.entry(&pod.name).or_insert(at);
-            *known = at.min(known);
-        }
+fn earliest_eviction_of_each_pod(sum: Record<'_>, rules: &[DrawnImpact<'_>]) -> EvictionTimeline {
+    let mut first: BTreeMap<NamespaceAndName, SafeText> = BTreeMap::new();
+    let (profile, rules) = (sum.text("profile"), rules.iter().map(|rule| rule.record));
+    let pods = rules.filter(|rule| rule.text("profile") == profile).flat_map(|rule| rule.list("pods"));
+    for (at, pod) in pods.filter_map(eviction_time_and_name) {
+        let known = first.entry(pod).or_insert_with(|| at.clone());
+        *known = at.min(known.clone());
     }
-    EvictionTimeline::new(&sum.at, first.into_iter().map(|(pod, at)| (at, pod)))
+    EvictionTimeline::new(&sum.text("at"), first.into_iter().map(|(pod, at)| (at, pod)))
+}
+
+/// When a pod is evicted, and its name; `None` if it is not evicted.
+fn eviction_time_and_name(pod: Record<'_>) -> Option<(SafeText, NamespaceAndName)> {
+    Some((pod.text_if_any("at")?, pod.namespace_and_name()))
 }
 
 /// The first sentence about the impact of one rule.
-fn lead(impact: &Impact) -> Markup {
-    let Totals { evicted, evicted_now, evicted_later, namespaces, last_eviction, .. } = &impact.totals;
+fn lead(impact: &DrawnImpact<'_>) -> Markup {
+    let (record, totals, devices) =
+        (impact.record, impact.record.get("totals"), impact.record.get("devices"));
+    let [evicted, now, later, namespaces, again] =
+        ["evicted", "evictedNow", "evictedLater", "namespaces", "evictedAgain"].map(|key| totals.count(key));
     html! {
-        @if let Some(why) = &impact.no_effect { strong.warn { "No effect on this cluster: " } (why) ". If it had one: " }
-        @if impact.upper_bound { "At most " }
-        strong { (counted(*evicted, "pod")) @if *evicted == 1 { " is" } @else { " are" } " evicted" }
-        @if *evicted > 0 {
-            " in " (counted(*namespaces, "namespace")) ": "
-            @if *evicted_now > 0 { (group_thousands(*evicted_now)) " immediately" @if *evicted_later > 0 { ", " } }
-            @if *evicted_later > 0 { (group_thousands(*evicted_later)) " later" }
-            @if let Some(last) = last_eviction { ", the last at " time { (last) } }
+        @if let Some(why) = record.text_if_any("noEffect") { strong.warn { "No effect on this cluster: " } (why) ". If it had one: " }
+        @if record.is("upperBound") { "At most " }
+        strong { (counted(evicted, "pod")) @if evicted == 1 { " is" } @else { " are" } " evicted" }
+        @if evicted > 0 {
+            " in " (counted(namespaces, "namespace")) ": "
+            @if now > 0 { (group_thousands(now)) " immediately" @if later > 0 { ", " } }
+            @if later > 0 { (group_thousands(later)) " later" }
+            @if let Some(last) = totals.text_if_any("lastEviction") { ", the last at " time { (last) } }
         }
-        ". " (counted(impact.devices.published, "published device")) " selected, "
-        (group_thousands(impact.devices.allocated)) " allocated."
-        @if *evicted > 0 { (replacements_sentence(impact.replacements, impact.totals.evicted_again, *evicted)) }
+        ". " (counted(devices.count("published"), "published device")) " selected, "
+        (group_thousands(devices.count("allocated"))) " allocated."
+        @if evicted > 0 { (replacements_sentence(impact.replacements, again, evicted)) }
     }
 }
 
 /// The sections about one change. `place` is its number and the number of all changes, if there are several.
-fn one_impact(impact: &Impact, place: Option<(usize, usize)>, budget: usize) -> Markup {
-    let totals = &impact.totals;
+fn one_impact(impact: &DrawnImpact<'_>, place: Option<(usize, usize)>, budget: usize) -> Markup {
+    let (record, totals) = (impact.record, impact.record.get("totals"));
     let alone = if place.is_some() { ALONE } else { "" };
-    let is_complete = impact.incomplete.is_empty();
+    let is_complete = record.list("incomplete").len() == 0;
     let budgets_label = if is_complete { "PDBs violated" } else { "PDBs violated, as far as is known" };
+    let [now, later, again] = ["evictedNow", "evictedLater", "evictedAgain"].map(|key| totals.count(key));
+    let budgets = record.list("budgets");
     let mut numbers = vec![
-        ("calm", impact.devices.published, "devices selected"),
-        (tile_class_bad_unless_zero(totals.evicted_now), totals.evicted_now, "pods evicted now"),
-        (tile_class_bad_unless_zero(totals.evicted_later), totals.evicted_later, "pods evicted later"),
-        ("good", totals.tolerated, "pods tolerate the taint"),
-        ("good", totals.unaffected, "pods not affected"),
-        (tile_class_bad_unless_zero(impact.budgets.len()), impact.budgets.len(), budgets_label),
+        ("calm", record.get("devices").count("published"), "devices selected"),
+        (tile_class_bad_unless_zero(now), now, "pods evicted now"),
+        (tile_class_bad_unless_zero(later), later, "pods evicted later"),
+        ("good", totals.count("tolerated"), "pods tolerate the taint"),
+        ("good", totals.count("unaffected"), "pods not affected"),
+        (tile_class_bad_unless_zero(budgets.len()), budgets.len(), budgets_label),
     ];
-    if totals.evicted_again > 0 {
-        numbers.insert(3, ("bad", totals.evicted_again, "pods can be evicted again"));
+    if again > 0 {
+        numbers.insert(3, ("bad", again, "pods can be evicted again"));
     }
-    let evicted = impact.pods.iter().filter_map(|pod| Some((pod.at.as_ref()?, &pod.name)));
-    let timeline = EvictionTimeline::new(&impact.at, evicted);
+    let evicted = record.list("pods").filter_map(eviction_time_and_name);
+    let timeline = EvictionTimeline::new(&record.text("at"), evicted);
     html! {
         @if let Some((number, count)) = place {
             section.change {
-                h2 { "Change " (group_thousands(number)) " of " (group_thousands(count)) ": " (impact.rule) " (Kubernetes " (impact.profile) ")" }
+                h2 { "Change " (group_thousands(number)) " of " (group_thousands(count)) ": " (record.text("rule")) " (Kubernetes " (record.text("profile")) ")" }
                 p { (lead(impact)) }
             }
         }
@@ -331,52 +260,44 @@ fn one_impact(impact: &Impact, place: Option<(usize, usize)>, budget: usize) -> 
             @if timeline.is_empty() { p.none { "No pod is evicted." } } @else { (timeline.render()) }
         }
         @if let Some(outcomes) = impact.replacements {
-            section {
-                h2 { "Where evicted pods go" (alone) }
-                (outcomes.render_outcome_bar_and_numbers(&FittingReplacements::split_by_second_eviction_if_certain(outcomes, totals.evicted_again, totals.evicted).bar_parts()))
-                (evicted_again_note(totals.evicted_again, totals.evicted))
-            }
+            section { h2 { "Where evicted pods go" (alone) } (outcomes_of_replacements(outcomes, totals)) }
         }
-        (titled_class_changes_section(&format!("Devices by class, before and after{alone}"), &impact.capacity, DEVICES_AFTER_CHANGES_NOTE))
-        @if !impact.budgets.is_empty() {
+        (titled_class_changes_section(&format!("Devices by class, before and after{alone}"), impact.class_changes, DEVICES_AFTER_CHANGES_NOTE))
+        @if budgets.len() > 0 {
             section {
                 h2 { "PodDisruptionBudgets" (alone) }
                 p.hint { "Device-taint evictions ignore PDBs." }
                 ul.notes {
-                    @for budget in &impact.budgets {
-                        li { (namespace_and_bold_name(&budget.name)) " is violated by " (counted(budget.violated_by, "eviction")) }
+                    @for budget in budgets {
+                        li { (namespace_and_bold_name(budget)) " is violated by " (counted(budget.count("violatedBy"), "eviction")) }
                     }
                 }
             }
         }
-        @if !impact.restarts.is_empty() {
-            section { h2 { "Groups that restart" (alone) } (restarts(&impact.restarts)) }
+        @if record.list("restarts").len() > 0 {
+            section { h2 { "Groups that restart" (alone) } (restarts(record)) }
         }
-        section {
-            h2 { "Pods" (alone) }
-            (pods(impact, budget))
-        }
-        (notes(&format!("Notes{alone}"), &all_notes(impact)))
+        section { h2 { "Pods" (alone) } (pods(record, budget)) }
+        (notes(&format!("Notes{alone}"), &all_notes(record)))
     }
 }
 
-fn pods(impact: &Impact, budget: usize) -> Markup {
+fn pods(impact: Record<'_>, budget: usize) -> Markup {
     let mut table = Table::new(&IMPACT_PODS, budget);
-    for pod in &impact.pods {
-        let is_evicted = pod.at.is_some();
+    for pod in impact.list("pods") {
+        let (at, outcome) = (pod.text_if_any("at"), pod.text("outcome"));
         table.add_row_or_count_omitted([
-            namespace_and_bold_name(&pod.name),
-            workload(pod.owner.as_ref()),
-            html! { span.tag.(if is_evicted { "bad" } else { "good" }) { (outcome_in_words(&pod.outcome)) } },
-            html! { @if let Some(at) = &pod.at { time { (at) } } @else { "–" } },
-            html! { @for because in &pod.because { p { (because) } } },
+            namespace_and_bold_name(pod),
+            workload(pod.get("owner")),
+            html! { span.tag.(if at.is_some() { "bad" } else { "good" }) { (outcome_in_words(&outcome)) } },
+            html! { @if let Some(at) = &at { time { (at) } } @else { "–" } },
+            html! { @for because in pod.texts("because") { p { (because) } } },
         ]);
     }
+    let omitted = impact.count("podsOmitted");
     html! {
         (table.finish("Pods that use a selected device, in the order of their evictions", "No pod uses a selected device."))
-        @if impact.pods_omitted > 0 {
-            p.omitted { "--limit leaves out " (counted(impact.pods_omitted, "more pod")) "." }
-        }
+        @if omitted > 0 { p.omitted { "--limit leaves out " (counted(omitted, "more pod")) "." } }
     }
 }
 
@@ -389,25 +310,27 @@ fn outcome_in_words(name: &str) -> &str {
     }
 }
 
-fn restarts(groups: &[RestartedGroup]) -> Markup {
+fn restarts(impact: Record<'_>) -> Markup {
     let mut table = Table::new(&RESTARTED_GROUPS, TABLE_BYTE_BUDGET / 8);
-    for group in groups {
+    for group in impact.list("restarts") {
+        let (lost, restarted) = (group.count("lost"), group.count("restarted"));
         table.add_row_or_count_omitted([
-            html! { (group.kind) " " (namespace_and_bold_name(&group.name)) },
-            html! { (group_thousands(group.lost + group.restarted)) },
-            html! { (group_thousands(group.lost)) },
-            html! { (group_thousands(group.restarted)) },
-            html! { (group.effect) },
+            html! { (group.text("kind")) " " (namespace_and_bold_name(group)) },
+            html! { (group_thousands(lost + restarted)) },
+            html! { (group_thousands(lost)) },
+            html! { (group_thousands(restarted)) },
+            html! { (group.text("effect")) },
         ]);
     }
     table.finish("Groups whose other pods restart", "None")
 }
 
-fn all_notes(impact: &Impact) -> Vec<SafeText> {
-    let mut notes = impact.differences.clone();
-    notes.extend(impact.depends_on.clone());
-    if impact.partitions.count > 0 {
-        let partitions = counted(impact.partitions.count, "partition");
+fn all_notes(impact: Record<'_>) -> Vec<SafeText> {
+    let mut notes = impact.texts("differences");
+    notes.extend(impact.text_if_any("dependsOn"));
+    let partitions = impact.get("partitions").count("count");
+    if partitions > 0 {
+        let partitions = counted(partitions, "partition");
         notes.push(SafeText::from(format!("{partitions} of the selected devices can still be allocated")));
     }
     notes
