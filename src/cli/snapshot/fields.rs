@@ -21,8 +21,8 @@ use tollgate_document::doc::{Builder, Doc, Span, Value, ValueKind};
 /// Which parts of a value a snapshot keeps.
 enum KeptParts {
     All,
-    /// These members of an object.
-    Fields(&'static [(&'static str, KeptParts)]),
+    /// Of an object, the members that the text names, separated by spaces, and parts of those in the list.
+    Fields(&'static str, &'static [(&'static str, KeptParts)]),
     /// All members of an object; the listed members keep only the given parts.
     AllBut(&'static [(&'static str, KeptParts)]),
     /// Every item of a list, with only these parts of each.
@@ -42,45 +42,24 @@ enum KeptParts {
 
 use KeptParts::{All, AllBut, Annotations, Conditions, Fields, Items, Message, Parameters, Volume};
 
-const METADATA: KeptParts = Fields(&[
-    ("name", All),
-    ("generateName", All),
-    ("namespace", All),
-    ("uid", All),
-    ("generation", All),
-    ("creationTimestamp", All),
-    ("deletionTimestamp", All),
-    ("deletionGracePeriodSeconds", All),
-    ("labels", All),
-    ("annotations", Annotations),
-    ("ownerReferences", All),
-    ("finalizers", All),
-]);
+const METADATA: KeptParts = Fields(
+    "name generateName namespace uid generation creationTimestamp deletionTimestamp deletionGracePeriodSeconds labels \
+     ownerReferences finalizers",
+    &[("annotations", Annotations)],
+);
 
-const CLAIM_STATUS: KeptParts = Fields(&[
-    (
-        "allocation",
-        Fields(&[
-            ("devices", Fields(&[("results", All)])),
-            ("nodeSelector", All),
-            ("allocationTimestamp", All),
-        ]),
-    ),
-    ("devices", Items(&DEVICE_STATUS)),
-    ("reservedFor", All),
-    ("phase", All),
-    ("driverName", All),
-]);
+const CLAIM_STATUS: KeptParts = Fields(
+    "reservedFor phase driverName",
+    &[
+        ("allocation", Fields("nodeSelector allocationTimestamp", &[("devices", Fields("results", &[]))])),
+        ("devices", Items(&DEVICE_STATUS)),
+    ],
+);
 
 /// Fields of the status of an allocated device, which its driver writes: its conditions, which can be binding
 /// conditions.
-const DEVICE_STATUS: KeptParts = Fields(&[
-    ("driver", All),
-    ("pool", All),
-    ("device", All),
-    ("shareID", All),
-    ("conditions", Items(&Fields(&[("type", All), ("status", All)]))),
-]);
+const DEVICE_STATUS: KeptParts =
+    Fields("driver pool device shareID", &[("conditions", Items(&Fields("type status", &[])))]);
 
 /// Fields of the metadata in a template. Rules check all of it, so only annotations are left out.
 const TEMPLATE_METADATA: KeptParts = AllBut(&[("annotations", Annotations)]);
@@ -89,34 +68,28 @@ const CLAIM_SPEC: KeptParts = AllBut(&[("devices", AllBut(&[("config", DEVICE_CO
 const CLASSIC_CLAIM_SPEC: KeptParts = AllBut(&[("parameters", Parameters)]);
 
 /// Kinds without parameters and status, such as slices.
-const METADATA_AND_SPEC: KeptParts = Fields(&[("metadata", METADATA), ("spec", All)]);
+const METADATA_AND_SPEC: KeptParts = Fields("spec", &[("metadata", METADATA)]);
 /// DeviceTaintRules. Of the status only conditions are kept, without their messages, in which the eviction controller
 /// counts devices and pods.
-const RULE: KeptParts = Fields(&[
-    ("metadata", METADATA),
-    ("spec", All),
-    ("status", Fields(&[("conditions", Items(&RULE_CONDITION))])),
-]);
-const RULE_CONDITION: KeptParts = Fields(&[
-    ("type", All),
-    ("status", All),
-    ("observedGeneration", All),
-    ("lastTransitionTime", All),
-    ("reason", All),
-    ("message", Message),
-]);
-const CLAIM: KeptParts = Fields(&[("metadata", METADATA), ("spec", CLAIM_SPEC), ("status", CLAIM_STATUS)]);
-const TEMPLATE: KeptParts = Fields(&[
-    ("metadata", METADATA),
-    ("spec", AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLAIM_SPEC)])),
-]);
-const CLASS: KeptParts = Fields(&[("metadata", METADATA), ("spec", AllBut(&[("config", DEVICE_CONFIG)]))]);
+const RULE: KeptParts = Fields(
+    "spec",
+    &[("metadata", METADATA), ("status", Fields("", &[("conditions", Items(&RULE_CONDITION))]))],
+);
+const RULE_CONDITION: KeptParts =
+    Fields("type status observedGeneration lastTransitionTime reason", &[("message", Message)]);
+const CLAIM: KeptParts =
+    Fields("", &[("metadata", METADATA), ("spec", CLAIM_SPEC), ("status", CLAIM_STATUS)]);
+const TEMPLATE: KeptParts = Fields(
+    "",
+    &[("metadata", METADATA), ("spec", AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLAIM_SPEC)]))],
+);
+const CLASS: KeptParts =
+    Fields("", &[("metadata", METADATA), ("spec", AllBut(&[("config", DEVICE_CONFIG)]))]);
 
 const CLASSIC_CLAIM: KeptParts =
-    Fields(&[("metadata", METADATA), ("spec", CLASSIC_CLAIM_SPEC), ("status", CLAIM_STATUS)]);
+    Fields("", &[("metadata", METADATA), ("spec", CLASSIC_CLAIM_SPEC), ("status", CLAIM_STATUS)]);
 /// Fields of a ResourceClass, which has no spec.
-const CLASSIC_CLASS: KeptParts =
-    Fields(&[("metadata", METADATA), ("driverName", All), ("parameters", Parameters)]);
+const CLASSIC_CLASS: KeptParts = Fields("driverName", &[("metadata", METADATA), ("parameters", Parameters)]);
 /// Parts of a claim template in a pod of classic DRA, which has the fields of its spec in `spec` or in place of
 /// it.
 const CLASSIC_TEMPLATE: KeptParts =
@@ -124,43 +97,28 @@ const CLASSIC_TEMPLATE: KeptParts =
 
 const POD_CLAIMS: KeptParts = Items(&AllBut(&[("template", CLASSIC_TEMPLATE)]));
 
-const BUDGET: KeptParts = Fields(&[
-    ("metadata", METADATA),
-    (
-        "spec",
-        Fields(&[
-            ("selector", All),
-            ("minAvailable", All),
-            ("maxUnavailable", All),
-            ("unhealthyPodEvictionPolicy", All),
-        ]),
-    ),
-    (
-        "status",
-        Fields(&[
-            ("observedGeneration", All),
-            ("disruptedPods", All),
-            ("disruptionsAllowed", All),
-            ("currentHealthy", All),
-            ("desiredHealthy", All),
-            ("expectedPods", All),
-            ("conditions", Conditions(&["DisruptionAllowed"])),
-        ]),
-    ),
-]);
+const BUDGET: KeptParts = Fields(
+    "",
+    &[
+        ("metadata", METADATA),
+        ("spec", Fields("selector minAvailable maxUnavailable unhealthyPodEvictionPolicy", &[])),
+        (
+            "status",
+            Fields(
+                "observedGeneration disruptedPods disruptionsAllowed currentHealthy desiredHealthy expectedPods",
+                &[("conditions", Conditions(&["DisruptionAllowed"]))],
+            ),
+        ),
+    ],
+);
 
-const NAMESPACE: KeptParts = Fields(&[("metadata", METADATA)]);
+const NAMESPACE: KeptParts = Fields("", &[("metadata", METADATA)]);
 
-const FOUNDATIONDB_CLUSTER: KeptParts = Fields(&[
-    ("metadata", METADATA),
-    (
-        "spec",
-        Fields(&[
-            ("automationOptions", Fields(&[("replacements", All), ("automaticReplacementOptions", All)])),
-            ("automaticReplacementOptions", All),
-        ]),
-    ),
-]);
+const FOUNDATIONDB_CLUSTER: KeptParts = Fields("", &[("metadata", METADATA), ("spec", FOUNDATIONDB_SPEC)]);
+const FOUNDATIONDB_SPEC: KeptParts = Fields(
+    "automaticReplacementOptions",
+    &[("automationOptions", Fields("replacements automaticReplacementOptions", &[]))],
+);
 
 /// Annotations that say whether a pod may be evicted, that it is a mirror of a static pod, and what its controller does
 /// after an eviction.
@@ -195,25 +153,23 @@ pub(in crate::cli) fn keep_needed_fields<'d>(
     object: Value<'d>,
     projection: OptionalFields<'_>,
 ) -> Doc<'d> {
-    let keep = match kind {
-        _ if *kind == PODS => &workload::POD,
-        _ if *kind == NODES => &workload::NODE,
-        _ if [REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS].contains(kind) => {
-            &workload::CONTROLLER
-        }
-        _ if *kind == CRON_JOBS => &workload::CRON_JOB,
-        _ if *kind == JOB_SETS => &workload::JOB_SET,
-        _ if *kind == LEADER_WORKER_SETS => &workload::LEADER_WORKER_SET,
-        _ if [POD_GROUPS, COSCHEDULING_POD_GROUPS].contains(kind) => &workload::POD_GROUP,
-        _ if *kind == POD_DISRUPTION_BUDGETS => &BUDGET,
-        _ if *kind == NAMESPACES => &NAMESPACE,
-        _ if *kind == FOUNDATIONDB => &FOUNDATIONDB_CLUSTER,
-        _ if *kind == RESOURCE_CLAIMS => &CLAIM,
-        _ if *kind == CLAIM_TEMPLATES => &TEMPLATE,
-        _ if *kind == DEVICE_CLASSES => &CLASS,
-        _ if *kind == DEVICE_TAINT_RULES => &RULE,
-        _ if *kind == CLASSIC_DRA_CLAIMS => &CLASSIC_CLAIM,
-        _ if *kind == CLASSIC_DRA_CLASSES => &CLASSIC_CLASS,
+    let keep = match *kind {
+        PODS => &workload::POD,
+        NODES => &workload::NODE,
+        REPLICA_SETS | DEPLOYMENTS | STATEFUL_SETS | DAEMON_SETS | JOBS => &workload::CONTROLLER,
+        CRON_JOBS => &workload::CRON_JOB,
+        JOB_SETS => &workload::JOB_SET,
+        LEADER_WORKER_SETS => &workload::LEADER_WORKER_SET,
+        POD_GROUPS | COSCHEDULING_POD_GROUPS => &workload::POD_GROUP,
+        POD_DISRUPTION_BUDGETS => &BUDGET,
+        NAMESPACES => &NAMESPACE,
+        FOUNDATIONDB => &FOUNDATIONDB_CLUSTER,
+        RESOURCE_CLAIMS => &CLAIM,
+        CLAIM_TEMPLATES => &TEMPLATE,
+        DEVICE_CLASSES => &CLASS,
+        DEVICE_TAINT_RULES => &RULE,
+        CLASSIC_DRA_CLAIMS => &CLASSIC_CLAIM,
+        CLASSIC_DRA_CLASSES => &CLASSIC_CLASS,
         _ => &METADATA_AND_SPEC,
     };
     let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.node_count());
@@ -224,11 +180,13 @@ pub(in crate::cli) fn keep_needed_fields<'d>(
 /// Copies the parts of a value that `keep` names. Recursion is limited by the depth of `keep`, which is fixed.
 fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projection: OptionalFields<'_>) {
     match (keep, value.kind()) {
-        (Fields(fields), ValueKind::Object) => {
-            copy_members(out, value, &|key| kept_parts_of_field(fields, key), projection);
+        (Fields(whole, parts), ValueKind::Object) => {
+            let is_whole = |key: &str| whole.split_ascii_whitespace().any(|name| name == key);
+            let keep = |key: &str| parts_of_field(parts, key).or_else(|| is_whole(key).then_some(&All));
+            copy_members(out, value, &keep, projection);
         }
-        (AllBut(fields), ValueKind::Object) => {
-            copy_members(out, value, &|key| kept_parts_of_field(fields, key).or(Some(&All)), projection);
+        (AllBut(parts), ValueKind::Object) => {
+            copy_members(out, value, &|key| parts_of_field(parts, key).or(Some(&All)), projection);
         }
         (Items(keep), ValueKind::Array) => {
             out.open(ValueKind::Array, value.span());
@@ -244,8 +202,8 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projecti
         (Volume, ValueKind::Object) => {
             let of_source = |key: &str| match key {
                 "name" => &All,
-                "emptyDir" => &Fields(&[("medium", All)]),
-                _ => &Fields(&[]),
+                "emptyDir" => &Fields("medium", &[]),
+                _ => &Fields("", &[]),
             };
             copy_members(out, value, &|key| Some(of_source(key)), projection)
         }
@@ -270,21 +228,15 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projecti
 }
 
 /// Returns which parts of the field with that name are kept; `None` if it is not listed.
-fn kept_parts_of_field<'k>(fields: &'k [(&'static str, KeptParts)], key: &str) -> Option<&'k KeptParts> {
+fn parts_of_field<'k>(fields: &'k [(&'static str, KeptParts)], key: &str) -> Option<&'k KeptParts> {
     fields.iter().find(|(name, _)| *name == key).map(|(_, keep)| keep)
 }
 
 /// Fields of opaque parameters that are kept: their type, but not their contents.
-const API_VERSION_AND_KIND: KeptParts = Fields(&[("apiVersion", All), ("kind", All)]);
+const API_VERSION_AND_KIND: KeptParts = Fields("apiVersion kind", &[]);
 
 /// Fields of a condition that are kept.
-const CONDITION: KeptParts = Fields(&[
-    ("type", All),
-    ("status", All),
-    ("reason", All),
-    ("message", Message),
-    ("lastTransitionTime", All),
-]);
+const CONDITION: KeptParts = Fields("type status reason lastTransitionTime", &[("message", Message)]);
 
 /// Copies the members of an object for which `keep` returns something.
 fn copy_members<'k>(
