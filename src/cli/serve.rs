@@ -232,8 +232,8 @@ impl Arguments {
                 Err(error) => Failure::Internal(error),
             })?;
         if let Some(opened) = &opened {
-            let profiles = self.cluster.profile_source(&self.engine.release);
-            self.cluster.attach_background_tasks(opened, &server, &self.certificates(), profiles)?;
+            let (certificates, release) = (self.certificates(), &self.engine.release);
+            self.cluster.attach_background_tasks(opened, &server, &certificates, release)?;
         }
         // A closed pipe or a full disk must not stop the webhook.
         if let Err(failure) = self.print_startup(&server, console) {

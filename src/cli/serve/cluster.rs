@@ -17,7 +17,6 @@ use crate::server::{
     BackgroundTask, BackgroundTasks, CertificateSettings, ComponentStatus, EngineHandle, LabelsFuture,
     MetricSample, NamespaceLabelCache, NamespaceLabelsResult, Server,
 };
-use tollgate_api::profile::GateChoice;
 use tollgate_engine::engine::{self, Engine, OwnedLabels};
 
 /// The flags of `tollgate serve` that need a cluster.
@@ -66,7 +65,7 @@ pub(super) struct OpenedCluster {
     labels_bytes: usize,
     state: Option<StateWatch>,
     /// The policies of the cluster; `None` if all policies are in files.
-    pub(super) policies: Option<ClusterPolicySource>,
+    pub(super) policies: Option<Arc<ClusterPolicySource>>,
 }
 
 impl OpenedCluster {
@@ -77,18 +76,6 @@ impl OpenedCluster {
             None => engine,
         }
     }
-}
-
-/// How the profiles that the webhook checks against are determined.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum ProfileSource {
-    /// From `--kubernetes`.
-    Flags,
-    /// From the release of the API server.
-    ServerRelease {
-        /// `--feature-gates`; without it the gates that the API server reports.
-        gates: Option<GateChoice>,
-    },
 }
 
 impl ClusterArgs {
@@ -128,17 +115,6 @@ impl ClusterArgs {
         Ok(Some(OpenedCluster { cluster, labels_bytes, state, policies }))
     }
 
-    /// Returns where the profiles come from: from the API server if a cluster is used and no flag names a profile,
-    /// otherwise from the flags.
-    pub(super) fn profile_source(&self, release: &ReleaseArgs) -> ProfileSource {
-        let is_asked = self.cluster != WatchScope::Nothing || release.uses_cluster_release();
-        if is_asked && !release.kubernetes_flag_names_only_fixed_profiles() {
-            ProfileSource::ServerRelease { gates: release.server.gate_choice().cloned() }
-        } else {
-            ProfileSource::Flags
-        }
-    }
-
     /// Attaches to the server everything that runs in the background: watches, the release of the API server,
     /// policies and registration.
     pub(super) fn attach_background_tasks(
@@ -146,11 +122,14 @@ impl ClusterArgs {
         opened: &OpenedCluster,
         server: &Server,
         certificates: &CertificateSettings,
-        profiles: ProfileSource,
+        release: &ReleaseArgs,
     ) -> Result<(), Failure> {
         let OpenedCluster { cluster, labels_bytes, state, policies } = opened;
         let mut background = BackgroundTasks::default();
-        if let ProfileSource::ServerRelease { gates } = profiles {
+        // Without a flag that names a profile, it is that of the API server.
+        let is_asked = self.cluster != WatchScope::Nothing || release.uses_cluster_release();
+        if is_asked && !release.kubernetes_flag_names_only_fixed_profiles() {
+            let gates = release.server.gate_choice().cloned();
             background.tasks.extend(follow_server_release_and_gates(cluster, server.engine_handle(), gates));
         }
         if self.cluster != WatchScope::Nothing {
@@ -169,9 +148,9 @@ impl ClusterArgs {
         }
         let mut lease = None;
         if let Some(policies) = policies {
-            let attached = self.policies.follow_and_write_status(policies, server)?;
-            background.tasks.extend(attached.tasks);
-            lease = Some(attached.lease);
+            let (tasks, held) = self.policies.follow_and_write_status(policies, server)?;
+            background.tasks.extend(tasks);
+            lease = Some(held);
         }
         let (serving, before) = (server.serving(), background.tasks.clone());
         // The webhook is not registered before its caches are complete.

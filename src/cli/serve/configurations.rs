@@ -179,51 +179,43 @@ pub(super) fn reload_hooks(
 
 /// A webhook configuration that the server registers and keeps up to date.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum WebhookConfigurationId {
-    /// Validating (0) or mutating (1).
-    Base(usize),
-    /// Validating (0) or mutating (1), for an optional API.
-    Other(OptionalApi, usize),
+pub(super) struct WebhookConfigurationId {
+    /// Its label in metrics.
+    pub(super) label: &'static str,
+    /// `None` for the base configurations.
+    api: Option<OptionalApi>,
+    /// Its place among the configurations of its API; those of the base are validating (0) and mutating (1).
+    index: usize,
 }
 
 impl WebhookConfigurationId {
     /// Returns the base configurations, and those of these optional APIs.
     pub(super) fn base_and_optional(with: &[OptionalApi]) -> Vec<WebhookConfigurationId> {
-        let mut all = vec![WebhookConfigurationId::Base(0), WebhookConfigurationId::Base(1)];
-        for api in OptionalApi::ALL.into_iter().filter(|api| with.contains(api)) {
-            all.extend(
-                (0..api.metric_labels_and_manifests().len())
-                    .map(|index| WebhookConfigurationId::Other(api, index)),
-            );
-        }
-        all
+        let base = ["validating", "mutating"].into_iter().enumerate();
+        let base = base.map(|(index, label)| WebhookConfigurationId { label, api: None, index });
+        base.chain(WebhookConfigurationId::optional_where(|api| with.contains(api))).collect()
     }
 
     /// Returns the configurations of the other optional APIs, which an earlier process may have registered.
-    pub(super) fn optional_without(with: &[OptionalApi]) -> Vec<WebhookConfigurationId> {
-        let others: Vec<OptionalApi> =
-            OptionalApi::ALL.into_iter().filter(|api| !with.contains(api)).collect();
-        let is_optional = |id: &WebhookConfigurationId| matches!(id, WebhookConfigurationId::Other(..));
-        WebhookConfigurationId::base_and_optional(&others).into_iter().filter(is_optional).collect()
+    pub(super) fn optional_without(with: &[OptionalApi]) -> impl Iterator<Item = WebhookConfigurationId> {
+        WebhookConfigurationId::optional_where(|api| !with.contains(api))
     }
 
-    /// Returns the label of the configuration in metrics.
-    pub(super) fn metrics_label(self) -> &'static str {
-        match self {
-            WebhookConfigurationId::Base(0) => "validating",
-            WebhookConfigurationId::Base(_) => "mutating",
-            WebhookConfigurationId::Other(api, index) => {
-                api.metric_labels_and_manifests().get(index).map_or("", |(label, _)| label)
-            }
-        }
+    fn optional_where(
+        is_wanted: impl Fn(&OptionalApi) -> bool,
+    ) -> impl Iterator<Item = WebhookConfigurationId> {
+        OptionalApi::ALL.into_iter().filter(is_wanted).flat_map(|api| {
+            let manifests = api.metric_labels_and_manifests().iter().enumerate();
+            manifests.map(move |(index, (label, _))| WebhookConfigurationId { label, api: Some(api), index })
+        })
     }
 
     /// Returns the name of the configuration in `/readyz?verbose`.
     pub(super) fn task_name(self) -> &'static str {
-        match self {
-            WebhookConfigurationId::Base(0) => "validating-registration",
-            WebhookConfigurationId::Base(_) => "mutating-registration",
-            other @ WebhookConfigurationId::Other(..) => other.metrics_label(),
+        match (self.api, self.index) {
+            (None, 0) => "validating-registration",
+            (None, _) => "mutating-registration",
+            (Some(_), _) => self.label,
         }
     }
 
@@ -252,16 +244,12 @@ impl WebhookConfigurationId {
         entries: &WebhookEntries,
         bundle: Option<&str>,
     ) -> anyhow::Result<String> {
-        let text = match self {
-            WebhookConfigurationId::Base(index) => {
-                here.base_configurations(entries, bundle).into_iter().nth(index)
-            }
-            WebhookConfigurationId::Other(api, index) => {
-                here.optional_configurations(api, entries, bundle).into_iter().nth(index)
-            }
+        let texts = match self.api {
+            None => here.base_configurations(entries, bundle).to_vec(),
+            Some(api) => here.optional_configurations(api, entries, bundle),
         };
-        let text = text.with_context(|| format!("{} has no manifest", self.metrics_label()))?;
-        let mut documents = source::documents(&text);
+        let text = texts.get(self.index).with_context(|| format!("{} has no manifest", self.label))?;
+        let mut documents = source::documents(text);
         let document = documents.next().and_then(Result::ok).context("the manifest is not valid YAML")?;
         Ok(document.doc.root().to_json())
     }

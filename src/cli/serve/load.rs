@@ -32,7 +32,7 @@ pub(super) struct ServingLoader {
     /// `--namespaces`
     pub(super) namespaces: Option<PathBuf>,
     /// The policies of the cluster, with `--policy-source cluster`.
-    resources: Option<ClusterPolicySource>,
+    resources: Option<Arc<ClusterPolicySource>>,
     last: Option<LoadedTexts>,
     /// The last texts that compiled, to load them with changed policies of the cluster while a file is broken.
     last_valid: Option<LoadedTexts>,
@@ -56,7 +56,7 @@ impl ServingLoader {
         engine: Engine,
         policies: Vec<PathBuf>,
         namespaces: Option<PathBuf>,
-        resources: Option<ClusterPolicySource>,
+        resources: Option<Arc<ClusterPolicySource>>,
     ) -> ServingLoader {
         ServingLoader {
             engine,
@@ -101,7 +101,7 @@ impl ServingLoader {
             policies: policies::read_files_with_errors(&self.policies),
             namespaces: self.namespaces.as_deref().map(read_text),
             schemas: named.map(|path| (path.clone(), policies::read_referenced(path))).collect(),
-            resources: self.resources.as_ref().and_then(ClusterPolicySource::revision),
+            resources: self.resources.as_ref().and_then(|source| source.revision()),
         };
         if self.last.as_ref() == Some(&read) {
             return ReloadOutcome::Unchanged;
@@ -128,7 +128,7 @@ impl ServingLoader {
     /// policies refer to.
     fn compile(&mut self, mut read: LoadedTexts) -> (Result<ServingConfig, Vec<String>>, LoadedTexts) {
         let mut faults = read.policies.errors.clone();
-        let known = self.resources.as_ref().and_then(ClusterPolicySource::policies);
+        let known = self.resources.as_ref().and_then(|source| source.policies());
         read.resources = known.as_ref().map(|(revision, _)| *revision);
         let awaits_policies = self.resources.is_some() && known.is_none();
         let resources = known.map(|(_, resources)| resources).unwrap_or_default();

@@ -23,6 +23,7 @@ use crate::cli::manifests::parse_namespace;
 use crate::cli::outcome::Failure;
 use crate::cluster::{
     Cluster, LeaseHandle, LeaseSettings, ObjectWatch, POLICY_KINDS, POLICY_LEASE, WatchState,
+    WatchedKindStatus,
 };
 use crate::registration::WebhookDestination;
 use crate::server::{BackgroundTask, ReloadTrigger, Server};
@@ -90,25 +91,21 @@ impl PolicySourceArgs {
     }
 
     /// Starts to watch the policies; `None` if all of them are in files.
-    pub(super) fn start_watch(&self, cluster: &Cluster) -> Option<ClusterPolicySource> {
-        let start = || {
-            ClusterPolicySource(Arc::new(SharedPolicyWatch {
-                cluster: cluster.clone(),
-                watch: cluster.watch_policies(),
-                stored: Mutex::default(),
-            }))
-        };
-        self.uses_custom_resources().then(start)
+    pub(super) fn start_watch(&self, cluster: &Cluster) -> Option<Arc<ClusterPolicySource>> {
+        let (cluster, stored) = (cluster.clone(), Mutex::default());
+        let start = || ClusterPolicySource { watch: cluster.watch_policies(), cluster, stored };
+        self.uses_custom_resources().then(start).map(Arc::new)
     }
 
     /// Follows the policies for the life of the process, and lets the replica that holds the Lease write their status.
+    /// Returns this Lease, and the tasks that report to `/readyz` and `/metrics`.
     pub(super) fn follow_and_write_status(
         &self,
-        source: &ClusterPolicySource,
+        source: &Arc<ClusterPolicySource>,
         server: &Server,
-    ) -> Result<PolicySourceTasksAndLease, Failure> {
+    ) -> Result<(Vec<BackgroundTask>, LeaseHandle), Failure> {
         let serving = server.serving();
-        let lease = source.0.cluster.start_holding_lease(LeaseSettings {
+        let lease = source.cluster.start_holding_lease(LeaseSettings {
             namespace: self.policy_lease_namespace.clone(),
             name: POLICY_LEASE.to_owned(),
             holder: own_lease_identity(),
@@ -120,52 +117,34 @@ impl PolicySourceArgs {
         let (followed, trigger) = (source.clone(), server.reload_trigger());
         spawn_thread("policies", move || followed.follow_watch(&trigger))?;
         spawn_thread("policy-status", move || writer.run())?;
-        Ok(PolicySourceTasksAndLease { tasks, lease })
+        Ok((tasks, lease))
     }
 }
 
-/// The background tasks and the Lease that [`PolicySourceArgs::follow_and_write_status`] started.
-pub(super) struct PolicySourceTasksAndLease {
-    /// The tasks that report to `/readyz` and `/metrics`.
-    pub(super) tasks: Vec<BackgroundTask>,
-    pub(super) lease: LeaseHandle,
-}
-
-/// The policies that are custom resources in a cluster. Clones share them.
-#[derive(Clone, Debug)]
-pub(super) struct ClusterPolicySource(Arc<SharedPolicyWatch>);
-
+/// The watch of policies that are custom resources in a cluster, and the policies that it has shown.
 #[derive(Debug)]
-/// The watch of policies and the policies that it has shown, which all clones of a [`ClusterPolicySource`] share.
-struct SharedPolicyWatch {
+pub(super) struct ClusterPolicySource {
     cluster: Cluster,
     watch: ObjectWatch,
-    stored: Mutex<SyncedPolicies>,
-}
-
-/// The policies of the cluster, and whether all kinds were listed once.
-#[derive(Debug, Default)]
-struct SyncedPolicies {
-    is_synced: bool,
-    policies: StoredPolicies,
+    stored: Mutex<StoredPolicies>,
 }
 
 impl ClusterPolicySource {
     /// Returns all policies with their revision; `None` before all kinds were listed once.
     pub(super) fn policies(&self) -> Option<(u64, Vec<PolicyResource>)> {
         let stored = self.lock();
-        stored.is_synced.then(|| (stored.policies.revision, stored.policies.to_policy_resources()))
+        stored.is_synced.then(|| (stored.revision, stored.to_policy_resources()))
     }
 
     /// Returns the revision of the policies, which grows with each change; `None` before all kinds were listed
     /// once.
     pub(super) fn revision(&self) -> Option<u64> {
         let stored = self.lock();
-        stored.is_synced.then(|| stored.policies.revision)
+        stored.is_synced.then_some(stored.revision)
     }
 
-    fn lock(&self) -> MutexGuard<'_, SyncedPolicies> {
-        self.0.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, StoredPolicies> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Follows the watch, and triggers a reload after each change.
@@ -173,8 +152,8 @@ impl ClusterPolicySource {
         let (mut seen, mut not_served) = (0, Vec::new());
         loop {
             self.log_missing_definitions(&mut not_served);
-            let wait = if self.lock().policies.has_missing() { MISSING_POLL_INTERVAL } else { POLL_INTERVAL };
-            seen = self.0.watch.wait_for_change(seen, wait);
+            let wait = if self.lock().has_missing() { MISSING_POLL_INTERVAL } else { POLL_INTERVAL };
+            seen = self.watch.wait_for_change(seen, wait);
             let before = self.revision();
             self.copy_watched_policies();
             if self.revision() != before {
@@ -186,14 +165,14 @@ impl ClusterPolicySource {
     /// Logs which CustomResourceDefinitions are missing, or are installed again. `before` are those that were
     /// missing at the last call.
     fn log_missing_definitions(&self, before: &mut Vec<String>) {
-        let missing: Vec<String> = (self.0.watch.status().iter())
+        let missing: Vec<String> = (self.watch.status().iter())
             .filter(|status| status.state == WatchState::NotServed)
             .map(|status| status.kind.kubectl_resource_name())
             .collect();
         if missing == *before {
             return;
         }
-        let (resources, count) = (missing.join(", "), self.lock().policies.len());
+        let (resources, count) = (missing.join(", "), self.lock().len());
         match (missing.is_empty(), self.revision().is_some()) {
             (true, _) => tracing::info!("the CustomResourceDefinitions of policies are installed again"),
             (false, true) => tracing::warn!(
@@ -212,35 +191,32 @@ impl ClusterPolicySource {
     /// Copies the policies from the watch, and removes those that were deleted. If discovery no longer lists their
     /// kind, they stay in use.
     fn copy_watched_policies(&self) {
-        let is_listed = |kind| self.0.watch.status_of_kind(kind).is_some_and(|watch| watch.lists > 0);
+        let is_listed = |kind| self.watch.status_of_kind(kind).is_some_and(|watch| watch.lists > 0);
         // Before the objects are read: what was listed by now is among them.
         let is_complete = POLICY_KINDS.iter().all(is_listed);
-        let objects = self.0.watch.objects().objects;
+        let objects = self.watch.objects().objects;
         let now = Instant::now();
         let missing = {
             let mut stored = self.lock();
             if !stored.is_synced && !is_complete {
                 return;
             }
-            stored.policies.update_from_watch(&objects, now);
+            stored.update_from_watch(&objects, now);
             stored.is_synced = true;
-            stored.policies.kinds_with_policies_missing_for(DELETION_CHECK_DELAY, now)
+            stored.kinds_with_policies_missing_for(DELETION_CHECK_DELAY, now)
         };
         if missing.is_empty() {
             return;
         }
         // While nobody answers, policies stay in use.
-        let Ok(installed) = self.0.cluster.creatable_policy_kinds() else { return };
+        let Ok(installed) = self.cluster.creatable_policy_kinds() else { return };
         for kind in missing.iter().filter(|kind| installed.contains(kind)) {
             // The watch must be the one that says so: the kind may have been installed again meanwhile.
-            let is_current = self
-                .0
-                .watch
-                .status()
-                .iter()
-                .any(|status| status.kind == *kind && matches!(status.state, WatchState::Current));
-            if is_current {
-                self.lock().policies.remove_missing_of_kind(kind, DELETION_CHECK_DELAY, now);
+            let is_current = |status: &WatchedKindStatus| {
+                status.kind == *kind && matches!(status.state, WatchState::Current)
+            };
+            if self.watch.status().iter().any(is_current) {
+                self.lock().remove_missing_of_kind(kind, DELETION_CHECK_DELAY, now);
             }
         }
     }

@@ -167,7 +167,7 @@ impl RegisterArgs {
             let status = cluster.keep_webhook_registered(registration)?;
             statuses.push(status.clone());
             let status = move || {
-                let (settled, report) = settled_and_status(&status, configuration.metrics_label());
+                let (settled, report) = settled_and_status(&status, configuration.label);
                 ComponentStatus { ready: settled || !gated, ..report }
             };
             tasks.push(BackgroundTask { name: configuration.task_name(), status: Arc::new(status) });

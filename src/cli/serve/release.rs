@@ -11,14 +11,6 @@ use crate::server::{BackgroundTask, ComponentStatus, EngineHandle, MetricSample}
 use tollgate_api::conform::suggest::join_with_and;
 use tollgate_api::profile::{ApiKind, GateChoice, Profile, ProfileMatch, Version};
 
-/// The last status lines about the release and the feature gates of the API server.
-#[derive(Clone, Debug)]
-struct ReleaseAndGatesStatus {
-    release: ComponentStatus,
-    gates: ComponentStatus,
-    are_gates_known: bool,
-}
-
 /// Returns a status that counts as ready, for a line of `/readyz?verbose`.
 fn ready_status(message: String, degraded: bool) -> ComponentStatus {
     ComponentStatus { ready: true, degraded, message, samples: Vec::new() }
@@ -28,6 +20,17 @@ fn unready_status(message: &str) -> ComponentStatus {
     ComponentStatus { message: message.to_owned(), ..ComponentStatus::default() }
 }
 
+/// Adds the metric that says whether the feature gates were read.
+fn with_gates_sample(status: ComponentStatus, are_gates_known: bool) -> ComponentStatus {
+    let sample = MetricSample {
+        name: "feature_gates_known",
+        help: "1 if the feature gates were read from the API server",
+        label: None,
+        value: i64::from(are_gates_known),
+    };
+    ComponentStatus { samples: vec![sample], ..status }
+}
+
 /// Follows the release and feature gates of the API server, and checks against them; `choice` overrides gates. The
 /// returned tasks report the status of both.
 pub(super) fn follow_server_release_and_gates(
@@ -35,43 +38,29 @@ pub(super) fn follow_server_release_and_gates(
     engine_handle: EngineHandle,
     choice: Option<GateChoice>,
 ) -> [BackgroundTask; 2] {
-    let known: Arc<Mutex<Option<ReleaseAndGatesStatus>>> = Arc::default();
-    let reported = known.clone();
+    let release = unready_status("the release of the API server is not known yet");
+    let gates = unready_status("the feature gates of the API server are not known yet");
+    let known = Arc::new(Mutex::new((release, with_gates_sample(gates, false))));
+    let [reported, of_release, of_gates] = [known.clone(), known.clone(), known];
     cluster.watch_server_info(move |info| {
         let report = use_profile_of_server(info, choice.as_ref(), &engine_handle);
-        *reported.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        *reported.lock().unwrap_or_else(PoisonError::into_inner) = report;
     });
-    let current = move || known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let of_gates = current.clone();
-    let release_status = move || {
-        let release = current().map(|known| known.release);
-        release.unwrap_or_else(|| unready_status("the release of the API server is not known yet"))
-    };
-    let gates_status = move || {
-        let known = of_gates();
-        let sample = MetricSample {
-            name: "feature_gates_known",
-            help: "1 if the feature gates were read from the API server",
-            label: None,
-            value: i64::from(known.as_ref().is_some_and(|known| known.are_gates_known)),
-        };
-        let gates = known.map(|known| known.gates);
-        let unknown = || unready_status("the feature gates of the API server are not known yet");
-        ComponentStatus { samples: vec![sample], ..gates.unwrap_or_else(unknown) }
-    };
+    let release = move || of_release.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+    let gates = move || of_gates.lock().unwrap_or_else(PoisonError::into_inner).1.clone();
     [
-        BackgroundTask { name: "release", status: Arc::new(release_status) },
-        BackgroundTask { name: "feature-gates", status: Arc::new(gates_status) },
+        BackgroundTask { name: "release", status: Arc::new(release) },
+        BackgroundTask { name: "feature-gates", status: Arc::new(gates) },
     ]
 }
 
-/// Makes the engine check against the release and gates of the API server, and returns what to report; keeps the
+/// Makes the engine check against the release and gates of the API server, and returns the status of both; keeps the
 /// default profile if the release is unknown.
 fn use_profile_of_server(
     info: &ServerInfo,
     choice: Option<&GateChoice>,
     engine_handle: &EngineHandle,
-) -> ReleaseAndGatesStatus {
+) -> (ComponentStatus, ComponentStatus) {
     let reported = &info.release;
     let Some((of_release, fit)) = reported.profile() else {
         tracing::warn!(%reported, "the API server does not report a known release; checking against the default \
@@ -81,11 +70,7 @@ fn use_profile_of_server(
          default profile"
         );
         let gates = ready_status("not used: the release of the API server is not known".to_owned(), false);
-        return ReleaseAndGatesStatus {
-            release: ready_status(message, false),
-            gates,
-            are_gates_known: false,
-        };
+        return (ready_status(message, false), with_gates_sample(gates, false));
     };
     let profile =
         of_release.for_webhook_assuming_unreported_gates(&info.live, choice).unwrap_or_else(|error| {
@@ -93,12 +78,8 @@ fn use_profile_of_server(
             of_release
         });
     engine_handle.customize_current_and_later_engines(move |engine| engine.profiles = vec![profile]);
-    let (gates, are_gates_known) = gates_status_and_whether_reported(info, profile, choice);
-    ReleaseAndGatesStatus {
-        release: log_and_build_release_status(info, profile, fit),
-        gates,
-        are_gates_known,
-    }
+    let gates = log_and_build_gates_status(info, profile, choice);
+    (log_and_build_release_status(info, profile, fit), gates)
 }
 
 fn log_and_build_release_status(info: &ServerInfo, profile: &Profile, fit: ProfileMatch) -> ComponentStatus {
@@ -115,12 +96,12 @@ fn log_and_build_release_status(info: &ServerInfo, profile: &Profile, fit: Profi
     ready_status(format!("{message}{rules}"), false)
 }
 
-/// Returns the status line about the feature gates, and whether the API server reports them.
-fn gates_status_and_whether_reported(
+/// Returns the status line about the feature gates, with a metric that says whether the API server reports them.
+fn log_and_build_gates_status(
     info: &ServerInfo,
     profile: &Profile,
     choice: Option<&GateChoice>,
-) -> (ComponentStatus, bool) {
+) -> ComponentStatus {
     let gates = profile.describe_gates();
     let from = if choice.is_some() { "set by --feature-gates" } else { "read from the API server" };
     let status = if let Some(caveat) = gates_warning(info, profile, choice) {
@@ -130,7 +111,7 @@ fn gates_status_and_whether_reported(
         tracing::info!(gates, "feature gates {from}");
         ready_status(format!("ok ({from}: {gates})"), false)
     };
-    (status, choice.is_none() && info.live.gates.is_ok())
+    with_gates_sample(status, choice.is_none() && info.live.gates.is_ok())
 }
 
 /// Returns the versions in which the API server serves DeviceTaintRules: `DeviceTaintRule is served as v1alpha3

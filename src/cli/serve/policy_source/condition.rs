@@ -51,18 +51,16 @@ impl StoredStatus {
         };
         for condition in status.get("conditions").items() {
             let text = |field: &str| condition.get(field).str().to_owned();
-            let read = || {
-                let read = Condition {
-                    status: condition.get("status").str() == "True",
-                    reason: text("reason"),
-                    message: text("message"),
-                    generation: condition.get("observedGeneration").int().unwrap_or_default(),
-                };
-                Some((read, text("lastTransitionTime")))
+            let read = Condition {
+                status: condition.get("status").str() == "True",
+                reason: text("reason"),
+                message: text("message"),
+                generation: condition.get("observedGeneration").int().unwrap_or_default(),
             };
+            let read = Some((read, text("lastTransitionTime")));
             match condition.get("type").str() {
-                READY => stored.ready = read(),
-                STALLED => stored.stalled = read(),
+                READY => stored.ready = read,
+                STALLED => stored.stalled = read,
                 _ => stored.others.push(condition.to_json()),
             }
         }

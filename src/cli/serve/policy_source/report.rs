@@ -24,7 +24,7 @@ const INSTALL_CRDS_COMMAND: &str =
 
 /// Returns the tasks that report the policies and the Lease in `/readyz` and `/metrics`.
 pub(super) fn readyz_and_metrics_tasks(
-    source: &ClusterPolicySource,
+    source: &Arc<ClusterPolicySource>,
     lease: &LeaseHandle,
     writer: &StatusWriter,
     engine: EngineHandle,
@@ -39,14 +39,13 @@ pub(super) fn readyz_and_metrics_tasks(
 }
 
 fn source_status(source: &ClusterPolicySource, engine: &EngineHandle) -> ComponentStatus {
-    let statuses = source.0.watch.status();
+    let statuses = source.watch.status();
     let watches: Vec<WatchStatus> =
-        POLICY_KINDS.iter().filter_map(|kind| source.0.watch.status_of_kind(kind)).collect();
+        POLICY_KINDS.iter().filter_map(|kind| source.watch.status_of_kind(kind)).collect();
     let (count, has_missing, kept) = {
         let stored = source.lock();
-        let kept =
-            stored.policies.kinds_with_policies_missing_for(DELETION_CONFIRMATION_TIME, Instant::now());
-        (stored.policies.len(), stored.policies.has_missing(), kept)
+        let kept = stored.kinds_with_policies_missing_for(DELETION_CONFIRMATION_TIME, Instant::now());
+        (stored.len(), stored.has_missing(), kept)
     };
     let is_ready = source.revision().is_some() && !engine.awaits_policies();
     let set = engine.with_engine(|engine| engine.policies.clone());

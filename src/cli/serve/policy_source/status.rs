@@ -27,7 +27,7 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 /// Writes the status of policies. Clones share the counters.
 #[derive(Clone)]
 pub(super) struct StatusWriter {
-    source: ClusterPolicySource,
+    source: Arc<ClusterPolicySource>,
     lease: LeaseHandle,
     engine: EngineHandle,
     counters: Arc<WriteCounters>,
@@ -48,7 +48,11 @@ struct PendingStatus {
 }
 
 impl StatusWriter {
-    pub(super) fn new(source: ClusterPolicySource, lease: LeaseHandle, engine: EngineHandle) -> StatusWriter {
+    pub(super) fn new(
+        source: Arc<ClusterPolicySource>,
+        lease: LeaseHandle,
+        engine: EngineHandle,
+    ) -> StatusWriter {
         StatusWriter { source, lease, engine, counters: Arc::default() }
     }
 
@@ -69,7 +73,7 @@ impl StatusWriter {
                 continue;
             }
             let set = self.engine.with_engine(|engine| engine.policies.clone());
-            let changes = self.source.lock().policies.changes;
+            let changes = self.source.lock().changes;
             let is_done = |(at, of, since): &(u64, Arc<PolicySet>, Instant)| {
                 *at == changes && Arc::ptr_eq(of, &set) && since.elapsed() < EXPIRY_POLL_INTERVAL
             };
@@ -91,7 +95,7 @@ impl StatusWriter {
         let now = clock::timestamp();
         let stored = self.source.lock();
         let mut pending = Vec::new();
-        for policy in stored.policies.policies_in_watch() {
+        for policy in stored.policies_in_watch() {
             let resource = &policy.resource;
             let state = set
                 .policy_resource_states()
@@ -113,7 +117,7 @@ impl StatusWriter {
             if !self.lease.is_held() {
                 return;
             }
-            match self.source.0.cluster.patch_policy_status(&kind, &name, patch) {
+            match self.source.cluster.patch_policy_status(&kind, &name, patch) {
                 Ok(()) => _ = self.counters.written.fetch_add(1, Ordering::Relaxed),
                 // It was changed or deleted since; the watch brings what it is now.
                 Err(ApiError::Status { code: 404 | 409, .. }) => {}

@@ -33,6 +33,8 @@ pub(super) struct StoredPolicy {
 /// All policies that the watch contains, and those that have disappeared from it but stay in use.
 #[derive(Debug, Default)]
 pub(super) struct StoredPolicies {
+    /// True if all kinds were listed once.
+    pub(super) is_synced: bool,
     all: BTreeMap<(PolicyKind, Box<str>), StoredPolicy>,
     /// Grows with each change of a spec.
     pub(super) revision: u64,
