@@ -93,6 +93,27 @@ const fn optional_arg(
     ToolArg { name, about, form, place, required: false }
 }
 
+const fn switch(name: &'static str, flag: &'static str, about: &'static str) -> ToolArg {
+    optional_arg(name, ArgType::Switch, ArgDestination::Flag(flag), about)
+}
+
+const fn texts(name: &'static str, flag: &'static str, about: &'static str) -> ToolArg {
+    optional_arg(name, ArgType::Texts, ArgDestination::Flag(flag), about)
+}
+
+const fn plain_text(name: &'static str, place: ArgDestination, about: &'static str) -> ToolArg {
+    optional_arg(name, ArgType::Text(PLAIN_TEXT_PATTERN), place, about)
+}
+
+const fn number(
+    name: &'static str,
+    (least, most): (u64, u64),
+    flag: &'static str,
+    about: &'static str,
+) -> ToolArg {
+    optional_arg(name, ArgType::Number(least, most), ArgDestination::Flag(flag), about)
+}
+
 const fn required_arg(row: ToolArg) -> ToolArg {
     ToolArg { required: true, ..row }
 }

@@ -1,8 +1,10 @@
 //! The rows of the tools: names, texts, bounds and flags. No row is a file, a cluster or a flag that changes anything.
 
 use super::ArgDestination::{Flag, Operand, Stdin};
-use super::ArgType::{Manifest, Number, OneOf, Profile, Switch, Text, Texts};
-use super::{InheritedFlag, PLAIN_TEXT_PATTERN, ToolArg, ToolSpec, optional_arg, required_arg};
+use super::ArgType::{Manifest, OneOf, Profile, Text, Texts};
+use super::{
+    InheritedFlag, ToolArg, ToolSpec, number, optional_arg, plain_text, required_arg, switch, texts,
+};
 
 const TIME_PATTERN: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,18}(Z|[+-][0-9]{2}:[0-9]{2})$";
 const NOW_ARG: ToolArg =
@@ -44,9 +46,8 @@ pub(in super::super) const ALL_TOOLS: &[ToolSpec] = &[
         command: &["explain"],
         gets: &[],
         needs: None,
-        rows: &[optional_arg(
+        rows: &[plain_text(
             "rule",
-            Text(PLAIN_TEXT_PATTERN),
             Operand,
             "ID of the rule, or an origin (upstream, documented, lint, policy, decoding, strict) to list its rules",
         )],
@@ -63,21 +64,11 @@ pub(in super::super) const ALL_TOOLS: &[ToolSpec] = &[
         needs: Some(InheritedFlag::State),
         rows: &[
             optional_arg("targets", Texts, Operand, TARGETS_ABOUT),
-            optional_arg(
-                "tainted",
-                Switch,
-                Flag("--tainted"),
-                "Only devices with a taint that keeps pods away",
-            ),
-            optional_arg("free", Switch, Flag("--free"), "Only devices that the scheduler would allocate"),
-            optional_arg("nodes", Texts, Flag("--node"), "Only devices of these nodes"),
-            optional_arg("classes", Texts, Flag("--class"), "Only devices that match these DeviceClasses"),
-            optional_arg(
-                "namespaces",
-                Texts,
-                Flag("--namespace"),
-                "Only devices that claims in these namespaces hold",
-            ),
+            switch("tainted", "--tainted", "Only devices with a taint that keeps pods away"),
+            switch("free", "--free", "Only devices that the scheduler would allocate"),
+            texts("nodes", "--node", "Only devices of these nodes"),
+            texts("classes", "--class", "Only devices that match these DeviceClasses"),
+            texts("namespaces", "--namespace", "Only devices that claims in these namespaces hold"),
             NOW_ARG,
         ],
         output: Some(include_str!("../../schema/devices.json")),
@@ -93,7 +84,7 @@ pub(in super::super) const ALL_TOOLS: &[ToolSpec] = &[
         needs: Some(InheritedFlag::State),
         rows: &[
             optional_arg("rules", Manifest, Stdin, "DeviceTaintRules (or ResourceSlices) as YAML or JSON"),
-            optional_arg("targets", Texts, Flag("--target"), TARGETS_ABOUT),
+            texts("targets", "--target", TARGETS_ABOUT),
             optional_arg(
                 "effect",
                 OneOf(&["None", "NoSchedule", "NoExecute"]),
@@ -106,7 +97,7 @@ pub(in super::super) const ALL_TOOLS: &[ToolSpec] = &[
                 Flag("--by"),
                 "Group and count the evicted pods instead of listing each",
             ),
-            optional_arg("limit", Number(1, 10_000), Flag("--limit"), "Maximum number of pods to list"),
+            number("limit", (1, 10_000), "--limit", "Maximum number of pods to list"),
             NOW_ARG,
         ],
         output: Some(include_str!("../../schema/impact.json")),
@@ -122,13 +113,13 @@ pub(in super::super) const ALL_TOOLS: &[ToolSpec] = &[
         needs: Some(InheritedFlag::State),
         rows: &[
             optional_arg("objects", Manifest, Stdin, "Objects to apply, as YAML or JSON, in this order"),
-            optional_arg(
+            number(
                 "samples",
-                Number(1, 1024),
-                Flag("--samples"),
+                (1, 1024),
+                "--samples",
                 "Number of courses to play (default: 64); more take longer",
             ),
-            optional_arg("seed", Number(0, 1 << 53), Flag("--seed"), "Seed for the choice among nodes"),
+            number("seed", (0, 1 << 53), "--seed", "Seed for the choice among nodes"),
             NOW_ARG,
         ],
         output: Some(include_str!("../../schema/forecast.json")),
@@ -144,44 +135,22 @@ pub(in super::super) const ALL_TOOLS: &[ToolSpec] = &[
         needs: Some(InheritedFlag::State),
         rows: &[
             required_arg(optional_arg("targets", Texts, Operand, TARGETS_ABOUT)),
-            optional_arg(
-                "key",
-                Text(PLAIN_TEXT_PATTERN),
-                Flag("--key"),
-                "Key of the taint (default: tollgate.dev/drain)",
-            ),
-            optional_arg("maxWave", Number(1, 100), Flag("--max-wave"), "Maximum number of pods in a wave"),
-            optional_arg(
-                "moveUnknown",
-                Switch,
-                Flag("--move-unknown"),
-                "Plan to move pods whose outcome is unknown",
-            ),
-            optional_arg("force", Switch, Flag("--force"), "Plan to move pods that nothing recreates"),
-            optional_arg(
+            plain_text("key", Flag("--key"), "Key of the taint (default: tollgate.dev/drain)"),
+            number("maxWave", (1, 100), "--max-wave", "Maximum number of pods in a wave"),
+            switch("moveUnknown", "--move-unknown", "Plan to move pods whose outcome is unknown"),
+            switch("force", "--force", "Plan to move pods that nothing recreates"),
+            switch(
                 "deleteEmptyDirData",
-                Switch,
-                Flag("--delete-emptydir-data"),
+                "--delete-emptydir-data",
                 "Plan to move pods with emptyDir volumes, whose data a drain would delete",
             ),
-            optional_arg(
-                "evictDaemonSetPods",
-                Switch,
-                Flag("--evict-daemonset-pods"),
-                "Plan to move pods of DaemonSets",
-            ),
-            optional_arg(
+            switch("evictDaemonSetPods", "--evict-daemonset-pods", "Plan to move pods of DaemonSets"),
+            switch(
                 "ignoreDoNotDisrupt",
-                Switch,
-                Flag("--ignore-do-not-disrupt"),
+                "--ignore-do-not-disrupt",
                 "Plan to move pods with annotations that ask not to be disrupted",
             ),
-            optional_arg(
-                "samples",
-                Number(1, 1024),
-                Flag("--samples"),
-                "Number of courses to play (default: 64)",
-            ),
+            number("samples", (1, 1024), "--samples", "Number of courses to play (default: 64)"),
             NOW_ARG,
         ],
         output: Some(include_str!("../../schema/drain.json")),
@@ -196,20 +165,10 @@ pub(in super::super) const ALL_TOOLS: &[ToolSpec] = &[
         gets: &[InheritedFlag::Policies, InheritedFlag::Namespaces, InheritedFlag::Context],
         needs: Some(InheritedFlag::Policies),
         rows: &[
-            required_arg(optional_arg(
-                "namespace",
-                Text(PLAIN_TEXT_PATTERN),
-                Operand,
-                "Namespace of the claim",
-            )),
-            optional_arg(
-                "toleration",
-                Text(PLAIN_TEXT_PATTERN),
-                Operand,
-                "Toleration as KEY[=VALUE][:EFFECT[:SECONDS]]; * is every key",
-            ),
-            optional_arg("user", Text(PLAIN_TEXT_PATTERN), Flag("--as"), "User who creates the claim"),
-            optional_arg("groups", Texts, Flag("--as-group"), "Groups of the user"),
+            required_arg(plain_text("namespace", Operand, "Namespace of the claim")),
+            plain_text("toleration", Operand, "Toleration as KEY[=VALUE][:EFFECT[:SECONDS]]; * is every key"),
+            plain_text("user", Flag("--as"), "User who creates the claim"),
+            texts("groups", "--as-group", "Groups of the user"),
             NOW_ARG,
         ],
         output: Some(include_str!("../../schema/policy-check.json")),
