@@ -8,13 +8,11 @@
 
 mod deadlines;
 mod dump;
-mod exports;
 mod judge;
 #[cfg(feature = "cluster")]
 mod live;
 mod openreports;
 mod reporter;
-mod totals;
 
 pub(super) use dump::{read_dump_header_comments, read_namespaces};
 
@@ -183,22 +181,19 @@ impl Arguments {
         if !self.engine.policies.paths.is_empty() {
             return (Vec::new(), None);
         }
-        let unread = match policies::read_resources(&asked.cluster) {
+        match policies::read_resources(&asked.cluster) {
             Ok(resources) => {
                 if !resources.is_empty() {
                     let count = resources.len();
                     console.note(&format!("checking against the policies of the cluster ({count})"));
                 }
-                return (resources, None);
+                (resources, None)
             }
-            Err(unread) => unread,
-        };
-        match unread {
-            UnreadResources::Forbidden(why) => {
+            Err(UnreadResources::Forbidden(why)) => {
                 console.note(&format!("the policies of the cluster are not checked: {why}"));
                 (Vec::new(), None)
             }
-            UnreadResources::Failed(why) => {
+            Err(UnreadResources::Failed(why)) => {
                 console.error(&why);
                 (Vec::new(), Some(why))
             }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::AuditSettings;
-use super::exports;
 use super::judge::check_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
@@ -97,7 +96,7 @@ pub(super) fn audit_dump(
                     continue;
                 }
                 let object = item.typed_value();
-                exports::report_if_outdated_export(kind, object, &run.engine.policies, reporter);
+                reporter.add_if_outdated_export(kind, object, &run.engine.policies);
                 let fault = match classify_type(object) {
                     // A kind that Tollgate does not check: it is there for impact, or for no reason.
                     TypeClassification::Foreign => continue,

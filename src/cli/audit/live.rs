@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use super::AuditSettings;
-use super::exports;
 use super::judge::check_and_report;
 use super::reporter::AuditReporter;
 use crate::cli::console::Console;
@@ -136,7 +135,7 @@ fn report_outdated_exports(
     // What is missing here says nothing about the audited objects.
     let mut objects = ClusterLister::new(asked, None);
     let mut compare = |_: &str, object: Value<'_>, _: &mut Console| {
-        exports::report_if_outdated_export(ADMISSION_POLICIES.kind, object, &run.engine.policies, reporter);
+        reporter.add_if_outdated_export(ADMISSION_POLICIES.kind, object, &run.engine.policies);
     };
     // Why they cannot be listed was printed.
     let limits = KeptFieldsAndSizeLimit::WHOLE_OBJECTS;

@@ -1,17 +1,24 @@
-//! The report of an audit: the formats of `validate`, with what was listed and counted, or OpenReports objects.
+//! The report of an audit: the formats of `validate`, with what was listed and counted by rule and by namespace, or
+//! OpenReports objects.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
+
+use serde::Serialize;
 
 use super::deadlines::ExpiriesAndForgottenRules;
 use super::openreports::OpenReports;
-use super::totals::FindingTotals;
 use super::{AuditSettings, HTML_FORMAT, OPENREPORTS_FORMAT};
 use crate::cli::console::Console;
 use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::picture::{self, StateSource};
-use crate::cli::to_safe_json;
+use crate::cli::policy::EXPORT_DIGEST;
+use crate::cli::{table, to_safe_json};
 use crate::report::record::{collect_records, record};
 use crate::report::{DocumentResult, FileReportPart, Format, ReportRenderer, Statistics, Summary};
+use tollgate_document::doc::Value;
+use tollgate_engine::policy::PolicySet;
+use tollgate_engine::rules::FindingLevel;
 
 /// Writes the report of an audit object by object, and counts its findings.
 #[derive(Debug)]
@@ -116,6 +123,17 @@ impl AuditReporter {
         }
     }
 
+    /// Adds a ValidatingAdmissionPolicy to the outdated exports if `tollgate policy export` made it from other policies
+    /// than the loaded ones. Does nothing if no policies are loaded.
+    pub(super) fn add_if_outdated_export(&mut self, kind: &str, object: Value<'_>, policies: &PolicySet) {
+        let metadata = object.get("metadata");
+        let digest = metadata.get("annotations").get(EXPORT_DIGEST).str();
+        let is_exported = kind == "ValidatingAdmissionPolicy" && !digest.is_empty();
+        if is_exported && !policies.is_empty() && digest != policies.digest() {
+            self.outdated_exports.push(metadata.get("name").str().to_owned());
+        }
+    }
+
     /// Writes the rest of the report, and returns the counts for the exit code.
     pub(super) fn finish_report(mut self, console: &mut Console) -> Result<ExitCounts, Failure> {
         if let Some(failure) = self.failure.take() {
@@ -196,4 +214,91 @@ impl AuditReporter {
         let open = end.trim_end().strip_suffix('}').unwrap_or(&end);
         Ok(format!("{open},\n\"audit\":{}}}\n", to_safe_json(&record)?))
     }
+}
+
+/// Number of findings by level, and of objects with at least one finding, for one rule or namespace.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
+struct FindingCounts {
+    denied: usize,
+    warned: usize,
+    audited: usize,
+    /// Objects with at least one finding.
+    objects: usize,
+}
+
+impl FindingCounts {
+    fn count_finding(&mut self, level: FindingLevel) {
+        match level {
+            FindingLevel::Deny => self.denied += 1,
+            FindingLevel::Warn => self.warned += 1,
+            FindingLevel::Audit => self.audited += 1,
+        }
+    }
+}
+
+/// Counts by rule and by namespace; objects without a namespace are under the empty name.
+#[derive(Clone, Default, Debug)]
+struct FindingTotals {
+    by_rule: BTreeMap<&'static str, FindingCounts>,
+    by_namespace: BTreeMap<String, FindingCounts>,
+}
+
+impl FindingTotals {
+    /// Counts the findings of an object by rule and by namespace. An object without findings adds nothing.
+    fn count_findings_of_object(&mut self, entry: &DocumentResult<'_>) {
+        let mut rules: Vec<&'static str> = Vec::new();
+        for located in entry.findings {
+            let rule = located.diagnostic.finding.rule.id;
+            let count = self.by_rule.entry(rule).or_default();
+            count.count_finding(located.diagnostic.level);
+            count.objects += usize::from(!rules.contains(&rule));
+            rules.push(rule);
+            let count = self.by_namespace.entry(entry.namespace.to_owned()).or_default();
+            count.count_finding(located.diagnostic.level);
+            count.objects += usize::from(rules.len() == 1);
+        }
+    }
+
+    /// A table by rule and one by namespace, the largest numbers first; empty if nothing was found.
+    fn tables(&self) -> String {
+        if self.by_rule.is_empty() {
+            return String::new();
+        }
+        // Most audits use no policies with `action: Audit`.
+        let audited = self.by_rule.values().any(|count| count.audited > 0);
+        let header = |what: &'static str| {
+            let levels: &[&str] =
+                if audited { &["DENIED", "WARNED", "AUDITED"] } else { &["DENIED", "WARNED"] };
+            [&[what][..], levels, &["OBJECTS"][..]].concat()
+        };
+        let by_rule = finding_count_rows(
+            self.by_rule.iter().map(|(rule, count)| ((*rule).to_owned(), *count)),
+            audited,
+        );
+        let name = |name: &String| if name.is_empty() { "(cluster)".to_owned() } else { name.clone() };
+        let by_namespace = self.by_namespace.iter().map(|(namespace, count)| (name(namespace), *count));
+        let by_namespace = finding_count_rows(by_namespace, audited);
+        let rules = table::format_table(&header("RULE"), &by_rule);
+        let namespaces = table::format_table(&header("NAMESPACE"), &by_namespace);
+        format!("\n{rules}\n{namespaces}")
+    }
+}
+
+/// Returns the rows of a table, sorted by the numbers of findings, highest first; `audited` adds the column of
+/// audit findings.
+fn finding_count_rows(
+    counts: impl Iterator<Item = (String, FindingCounts)>,
+    audited: bool,
+) -> Vec<Vec<String>> {
+    let mut counts: Vec<(String, FindingCounts)> = counts.collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse((count.denied, count.warned, count.audited)));
+    let row = |(name, count): (String, FindingCounts)| {
+        let mut row = vec![name, count.denied.to_string(), count.warned.to_string()];
+        if audited {
+            row.push(count.audited.to_string());
+        }
+        row.push(count.objects.to_string());
+        row
+    };
+    counts.into_iter().map(row).collect()
 }

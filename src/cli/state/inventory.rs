@@ -3,6 +3,8 @@
 //! A `List` of kubectl does not say which kinds were requested, so a kind without objects may have none in the cluster
 //! or may not have been dumped. A typed list (`ResourceClaimList`) says so, even if it is empty.
 
+use std::collections::BTreeMap;
+
 use super::RecordedServer;
 use crate::cli::console::Console;
 use crate::cli::outcome::ExitCounts;
@@ -92,11 +94,8 @@ pub(in crate::cli) struct DumpInventory {
     /// not list, each with a message.
     pub(in crate::cli) unread_workload_kinds: Vec<(ObjectKind, String)>,
     omissions: Vec<String>,
-    /// Releases in the headers of its files.
-    releases: Vec<String>,
-    /// Clusters and times in the headers of its files.
-    clusters: Vec<String>,
-    times: Vec<String>,
+    /// The values in the headers of its files, by their names: release, cluster and time.
+    header: BTreeMap<String, Vec<String>>,
     /// API servers that its files record.
     servers: Vec<RecordedServer>,
 }
@@ -111,26 +110,18 @@ pub(in crate::cli) fn format_missing_kinds(kinds: &[String]) -> Option<String> {
 impl DumpInventory {
     /// Records the kinds in one document of a dump, and truncated lists that impact reads.
     pub(in crate::cli) fn add_document(&mut self, file: &str, root: Value<'_>) {
-        for kind in list::all_lists(root)
-            .into_iter()
-            .filter_map(|list| typed_list_kind(list, SnapshotKind::from_type_meta))
-        {
-            self.add_kind(kind);
+        for list in list::all_lists(root) {
+            push_if_new(&mut self.kinds, typed_list_kind(list, SnapshotKind::from_type_meta));
         }
         for omission in truncated_list_messages(file, root, is_list_read_by_impact) {
-            if !self.omissions.contains(&omission) {
-                self.omissions.push(omission);
-            }
+            push_if_new(&mut self.omissions, Some(omission));
         }
         for item in list::objects(root).filter(|item| item.value_as_written().kind() == NodeKind::Object) {
             let (version, kind) = item.api_version_and_kind();
-            if let Some(kind) = SnapshotKind::from_type_meta(version, kind) {
-                self.has_objects |= kind != SnapshotKind::Class;
-                self.add_kind(kind);
-            }
-            if let Some(kind) = ObjectKind::from_type_meta(version, kind) {
-                self.add_object_kind(kind);
-            }
+            let snapshot_kind = SnapshotKind::from_type_meta(version, kind);
+            self.has_objects |= snapshot_kind.is_some_and(|kind| kind != SnapshotKind::Class);
+            push_if_new(&mut self.kinds, snapshot_kind);
+            push_if_new(&mut self.object_kinds, ObjectKind::from_type_meta(version, kind));
         }
     }
 
@@ -159,9 +150,7 @@ impl DumpInventory {
 
     /// Records that the dump has an object or a list of a kind.
     pub(in crate::cli) fn add_object_kind(&mut self, kind: ObjectKind) {
-        if !self.object_kinds.contains(&kind) {
-            self.object_kinds.push(kind);
-        }
+        push_if_new(&mut self.object_kinds, Some(kind));
     }
 
     /// Returns a message that names those of the wanted kinds that the dump does not contain; `None` if it contains
@@ -176,11 +165,7 @@ impl DumpInventory {
     pub(in crate::cli) fn incomplete_parts_for_kinds(&self, kinds: &[ObjectKind]) -> Vec<String> {
         let cut = self.cut_lists.iter().filter(|(kind, _)| kind.is_none_or(|kind| kinds.contains(&kind)));
         let mut parts = self.omissions.clone();
-        for (_, message) in cut {
-            if !parts.contains(message) {
-                parts.push(message.clone());
-            }
-        }
+        cut.for_each(|(_, message)| push_if_new(&mut parts, Some(message.clone())));
         parts
     }
 
@@ -198,30 +183,27 @@ impl DumpInventory {
     pub(in crate::cli) fn add_header(&mut self, text: &str) {
         self.servers.extend(RecordedServer::find(text).filter(|server| !self.servers.contains(server)));
         for line in text.lines().take_while(|line| line.starts_with('#')) {
-            for (prefix, known) in [
-                ("# kubernetes: ", &mut self.releases),
-                ("# cluster: ", &mut self.clusters),
-                ("# time: ", &mut self.times),
-            ] {
-                let value = line.strip_prefix(prefix).map(|value| value.trim().to_owned());
-                known.extend(value.filter(|value| !known.contains(value)));
-            }
+            let Some((name, value)) = line.strip_prefix("# ").and_then(|line| line.split_once(": ")) else {
+                continue;
+            };
+            let known = self.header.entry(name.to_owned()).or_default();
+            push_if_new(known, Some(value.trim().to_owned()));
         }
     }
 
     /// Returns context and address of the cluster that the dump names; `None` if it names none or several.
     pub(in crate::cli) fn cluster_if_unique(&self) -> Option<&str> {
-        only_value(&self.clusters).map(String::as_str)
+        only_value(self.header.get("cluster")?).map(String::as_str)
     }
 
     /// Returns when the cluster was read, if the dump says so; of several times the earliest.
     pub(in crate::cli) fn earliest_snapshot_time(&self) -> Option<&str> {
-        self.times.iter().min().map(String::as_str)
+        self.header.get("time")?.iter().min().map(String::as_str)
     }
 
     /// Returns the release of the cluster, such as `1.37`; `None` if the dump names none or several.
     pub(in crate::cli) fn release_if_unique(&self) -> Option<&str> {
-        only_value(&self.releases).map(String::as_str)
+        only_value(self.header.get("kubernetes")?).map(String::as_str)
     }
 
     /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
@@ -239,7 +221,7 @@ impl DumpInventory {
             }
             Some(_) => Ok(()),
             None => {
-                self.releases = vec![release.name.to_owned()];
+                self.header.insert("kubernetes".to_owned(), vec![release.name.to_owned()]);
                 Ok(())
             }
         }
@@ -261,12 +243,6 @@ impl DumpInventory {
         self.has_objects || REQUIRED_KINDS.iter().all(|(kind, _)| self.kinds.contains(kind))
     }
 
-    fn add_kind(&mut self, kind: SnapshotKind) {
-        if !self.kinds.contains(&kind) {
-            self.kinds.push(kind);
-        }
-    }
-
     /// Returns what the dump lacks for an impact. With `assume_complete`, a kind without objects does not count
     /// as missing.
     pub(in crate::cli) fn impact_omissions(self, assume_complete: bool) -> DumpOmissions {
@@ -281,6 +257,10 @@ impl DumpInventory {
 fn typed_list_kind<K>(list: Value<'_>, find: fn(&str, &str) -> Option<K>) -> Option<K> {
     let kind = list::last_member(list, "kind").str().strip_suffix("List")?;
     find(list::last_member(list, "apiVersion").str(), kind)
+}
+
+fn push_if_new<T: PartialEq>(known: &mut Vec<T>, new: Option<T>) {
+    known.extend(new.filter(|new| !known.contains(new)));
 }
 
 fn only_value<T>(values: &[T]) -> Option<&T> {
