@@ -9,7 +9,6 @@ mod by;
 mod cluster;
 mod denials;
 mod elsewhere;
-mod histogram;
 mod json;
 mod limits;
 mod other_apis;
@@ -173,38 +172,32 @@ impl Arguments {
             return Ok(others.tally);
         }
         let mut tally = others.tally;
-        let ClusterInput { snapshot, omissions, profiles, texts, listed, unlisted, source } =
-            self.read_dump_or_cluster(&mut tally, console)?;
+        let input = self.read_dump_or_cluster(&mut tally, console)?;
+        let ClusterInput { snapshot, omissions, profiles, texts, listed, unlisted, source } = input;
         let parsed = texts.as_deref().map(StateObjects::parse).transpose()?;
         let of_dump = parsed.as_ref().map(StateObjects::state);
         let state = of_dump.or_else(|| listed.as_ref().map(OwnedObjects::state));
         let mut texts = files::read_all_or_fail(&self.paths, DEFAULT_MAX_FILE_BYTES)?;
         let rules = self.rule_manifests_of_targets(&snapshot, &profiles, console)?;
         texts.extend(rules.into_iter().map(|rule| ("--target".to_owned(), rule)));
-        let reporter = ImpactReporter {
-            tally,
-            reported: others.reported,
-            printed: others.reported > 0,
-            unlisted,
-            ..ImpactReporter::new(self, profiles, (&snapshot, state.as_ref()), omissions, console)
-        };
-        reporter.report_texts(&texts, &source)
+        let known = (&snapshot, state.as_ref());
+        let reporter = ImpactReporter::new(self, profiles, known, (omissions, unlisted), console);
+        ImpactReporter { tally, reported: others.reported, printed: others.reported > 0, ..reporter }
+            .report_texts(&texts, &source)
     }
 
-    /// Reports the impact of objects in texts, each with its name, on a state that was already read. `omissions`
-    /// says what the state lacks; `unlisted` says what it lacks to forecast where evicted pods go.
+    /// Reports the impact of objects in texts, each with its name, on a state that was already read. `missing`
+    /// says what the state lacks, and what it lacks to forecast where evicted pods go.
     #[cfg(feature = "ui")]
     pub(super) fn report_texts(
         &self,
         texts: &[(String, String)],
         (snapshot, state): (&Snapshot, &State<'_>),
         profile: &'static Profile,
-        (omissions, unlisted): (Vec<String>, Vec<String>),
+        missing: (Vec<String>, Vec<String>),
         console: &mut Console,
     ) -> Result<ExitCounts, Failure> {
-        let known = (snapshot, Some(state));
-        let new = ImpactReporter::new(self, vec![profile], known, omissions, console);
-        let reporter = ImpactReporter { unlisted, ..new };
+        let reporter = ImpactReporter::new(self, vec![profile], (snapshot, Some(state)), missing, console);
         reporter.report_texts(texts, &StateSource::for_page_part())
     }
 
@@ -269,7 +262,7 @@ impl<'r> ImpactReporter<'r> {
         arguments: &'r Arguments,
         profiles: Vec<&'static Profile>,
         (snapshot, state): (&'r Snapshot, Option<&'r State<'r>>),
-        omissions: Vec<String>,
+        (omissions, unlisted): (Vec<String>, Vec<String>),
         console: &'r mut Console,
     ) -> ImpactReporter<'r> {
         ImpactReporter {
@@ -278,7 +271,7 @@ impl<'r> ImpactReporter<'r> {
             snapshot,
             state,
             omissions,
-            unlisted: Vec::new(),
+            unlisted,
             sums: Vec::new(),
             drawn: Vec::new(),
             now: arguments.clock.now(),

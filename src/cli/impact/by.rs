@@ -28,15 +28,9 @@ impl GroupBy {
     }
 }
 
-/// The namespace, workload or node that the pods of a group share.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum GroupKey<'a> {
-    Namespace(&'a str),
-    /// The namespace, and the workload unless nothing controls the pods.
-    Workload(&'a str, Option<Workload<'a>>),
-    /// None for pods that are not scheduled.
-    Node(Option<&'a str>),
-}
+/// What the pods of a group share: their namespace or node, which is `None` for pods that are not scheduled; and their
+/// workload, if they are grouped by workloads and something controls them.
+type GroupKey<'a> = (Option<&'a str>, Option<Workload<'a>>);
 
 /// Numbers of the pods of a group by their outcome, and the time of the last eviction.
 #[derive(Clone, Copy, Default, Debug)]
@@ -111,7 +105,8 @@ impl<'a> ImpactGroups<'a> {
             [names, &["PODS", "EVICTED", "NOW", "LATER", "TOLERATED", "UNAFFECTED", "LAST EVICTION"]]
                 .concat();
         let shown = listed_count(self.groups.len(), limit);
-        let rows: Vec<Vec<String>> = self.groups.iter().take(shown).map(group_row).collect();
+        let row = |(key, counts): &_| group_row(self.by, key, counts);
+        let rows: Vec<Vec<String>> = self.groups.iter().take(shown).map(row).collect();
         let mut out = table::format_table(&header, &rows);
         if self.groups.len() > shown {
             _ = writeln!(out, "… and {} more; --limit 0 lists them all", self.groups.len() - shown);
@@ -126,57 +121,48 @@ impl<'a> ImpactGroups<'a> {
             GroupBy::Workload => "workload",
             GroupBy::Node => "node",
         };
-        (by, collect_records(self.groups.iter().map(|(key, counts)| group_record(*key, *counts))))
+        (by, collect_records(self.groups.iter().map(|(key, counts)| group_record(self.by, *key, *counts))))
     }
 }
 
 fn group_key<'a>(pod: &PodImpact<'a>, by: GroupBy, state: Option<&State<'a>>) -> GroupKey<'a> {
     let object = || state?.objects_of_kind(ObjectKind::Pod).get(pod.namespace, pod.name);
     match by {
-        GroupBy::Namespace => GroupKey::Namespace(pod.namespace),
+        GroupBy::Namespace => (Some(pod.namespace), None),
         GroupBy::Workload => {
             let owner = || {
                 let (kind, name) = pod.owner?.split_once('/')?;
                 Some(Workload { kind, namespace: pod.namespace, name })
             };
             let workload = state.zip(object()).and_then(|(state, object)| workload_of(state, object));
-            GroupKey::Workload(pod.namespace, workload.or_else(owner))
+            (Some(pod.namespace), workload.or_else(owner))
         }
         GroupBy::Node => {
             let node = object().map(|object| object.value.get("spec").get("nodeName").str());
-            GroupKey::Node(node.filter(|node| !node.is_empty()))
+            (node.filter(|node| !node.is_empty()), None)
         }
     }
 }
 
-fn group_row((key, counts): &(GroupKey<'_>, OutcomeCounts)) -> Vec<String> {
-    let names = match key {
-        GroupKey::Namespace(namespace) => vec![(*namespace).to_owned()],
-        GroupKey::Workload(namespace, workload) => {
-            vec![(*namespace).to_owned(), workload.map_or("-".to_owned(), |workload| workload.to_string())]
-        }
-        GroupKey::Node(node) => vec![node.unwrap_or("-").to_owned()],
-    };
+fn group_row(by: GroupBy, (name, workload): &GroupKey<'_>, counts: &OutcomeCounts) -> Vec<String> {
+    let workload = workload.map_or("-".to_owned(), |workload| workload.to_string());
+    let workload = (by == GroupBy::Workload).then_some(workload);
+    let names = [name.unwrap_or("-").to_owned()].into_iter().chain(workload);
     let numbers =
         [counts.pods(), counts.evicted(), counts.now, counts.later, counts.tolerated, counts.unaffected];
     let last = counts.last.map_or("-".to_owned(), format_time);
-    names.into_iter().chain(numbers.map(|number| number.to_string())).chain([last]).collect()
+    names.chain(numbers.map(|number| number.to_string())).chain([last]).collect()
 }
 
 /// Returns the JSON record of a group. Which members name the group depends on `--by`; they are null for pods
 /// without a controller, and for pods that are not scheduled.
-fn group_record(key: GroupKey<'_>, counts: OutcomeCounts) -> Json {
-    let (namespace, workload, node) = match key {
-        GroupKey::Namespace(namespace) => (Some(namespace), None, None),
-        GroupKey::Workload(namespace, workload) => (Some(namespace), Some(workload), None),
-        GroupKey::Node(node) => (None, None, Some(node)),
-    };
-    let (has_namespace, has_workload, has_node) = (namespace.is_some(), workload.is_some(), node.is_some());
-    let workload = workload.flatten();
+fn group_record(by: GroupBy, (name, workload): GroupKey<'_>, counts: OutcomeCounts) -> Json {
+    let (is_by_workload, is_by_node) = (by == GroupBy::Workload, by == GroupBy::Node);
+    let is_in_namespace = !is_by_node;
     record! {
-        "namespace" if has_namespace: namespace,
-        "workload" if has_workload: workload.map(|of| record! { "kind": of.kind, "name": of.name }),
-        "node" if has_node: node.flatten(),
+        "namespace" if is_in_namespace: name,
+        "workload" if is_by_workload: workload.map(|of| record! { "kind": of.kind, "name": of.name }),
+        "node" if is_by_node: name,
         "pods": counts.pods(),
         "evicted": counts.evicted(),
         "evictedNow": counts.now,

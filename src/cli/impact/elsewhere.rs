@@ -10,7 +10,7 @@ use crate::cli::forecast::{
 use crate::cli::shared::ReportOutput;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
-use tollgate_forecast::{Forecast, ObjectKind, Settings, State};
+use tollgate_forecast::{Forecast, ObjectKind, Settings};
 use tollgate_formats::gotime::Timestamp;
 
 /// A forecast of where the evicted pods go.
@@ -32,23 +32,6 @@ pub(super) fn changed_object_json(object: Value<'_>, effect: Option<&str>) -> St
 }
 
 impl EvictedPodsForecast {
-    /// Forecasts where the pods go that these changes evict together; `None` if the state has no nodes.
-    /// `omissions` says what is missing from the state.
-    pub(super) fn forecast_if_state_has_nodes(
-        changes: &[&str],
-        state: Option<&State<'_>>,
-        (profile, settings): (&'static Profile, Settings),
-        omissions: &[String],
-    ) -> Option<EvictedPodsForecast> {
-        let state = state.filter(|state| !state.objects_of_kind(ObjectKind::Node).is_empty())?;
-        let mut missing = omissions.to_vec();
-        if state.objects_of_kind(ObjectKind::DeviceClass).is_empty() && !settings.assume_complete {
-            missing.push("the dump contains no DeviceClasses".to_owned());
-        }
-        let forecast = forecast_changes(changes, state, profile, settings, &missing);
-        Some(EvictedPodsForecast { forecast, missing })
-    }
-
     /// Returns the outcomes of the evicted pods in one sentence: `of 8 evicted pods 6 fit elsewhere, 2 stay
     /// Pending`; `None` if no pod is evicted.
     pub(super) fn outcome_sentence(&self) -> Option<String> {
@@ -67,13 +50,18 @@ impl ImpactReporter<'_> {
         profile: &'static Profile,
         at: Timestamp,
     ) -> Option<EvictedPodsForecast> {
+        let state = self.state.filter(|state| !state.objects_of_kind(ObjectKind::Node).is_empty())?;
         // What a running cluster lists is complete.
         let assume_complete = self.arguments.state.assume_complete || self.arguments.state.paths.is_empty();
         let counts_devices = self.arguments.output == ReportOutput::Html;
         let settings = Settings { assume_complete, counts_devices, ..Settings::defaults_at(at) };
-        let mut omissions = self.omissions.clone();
-        omissions.extend(self.unlisted.iter().filter(|why| !self.omissions.contains(why)).cloned());
-        EvictedPodsForecast::forecast_if_state_has_nodes(changes, self.state, (profile, settings), &omissions)
+        let mut missing = self.omissions.clone();
+        missing.extend(self.unlisted.iter().filter(|why| !self.omissions.contains(why)).cloned());
+        if state.objects_of_kind(ObjectKind::DeviceClass).is_empty() && !assume_complete {
+            missing.push("the dump contains no DeviceClasses".to_owned());
+        }
+        let forecast = forecast_changes(changes, state, profile, settings, &missing);
+        Some(EvictedPodsForecast { forecast, missing })
     }
 
     /// Returns the devices of each class before and after the changes, for an HTML page; `None` if it is not known

@@ -1,12 +1,13 @@
 //! JSON output: one object per rule and profile, one per line. Its schema is `tollgate schema impact`.
 
-mod reason;
-
 use super::by::{ImpactGroups, OutcomeCounts};
 use super::{Assessment, format_time, listed_count};
 use crate::cli::forecast::totals_record;
 use crate::report::record::{Json, collect_records, record};
-use tollgate_engine::impact::{EVICTION_IN_PROGRESS, Impact, Partition, PodImpact, PodOutcome};
+use tollgate_engine::impact::{
+    AllocatedDevice, EVICTION_IN_PROGRESS, Impact, OutcomeReason, Partition, PodImpact, PodOutcome,
+    ReasonKind, TaintSource, Tolerance,
+};
 use tollgate_formats::gotime::Timestamp;
 
 /// Maximum number of partitions that are listed.
@@ -19,18 +20,8 @@ pub(super) fn impact_record(
     incomplete: &[String],
     limit: Option<usize>,
 ) -> Json {
-    let Assessment {
-        query,
-        impact,
-        budgets,
-        differences,
-        no_effect,
-        depends_on,
-        groups,
-        restarts,
-        elsewhere,
-    } = assessment;
-    let (by, groups) = groups.as_ref().map(ImpactGroups::flag_value_and_records).unzip();
+    let Assessment { query, impact, budgets, no_effect, elsewhere, .. } = assessment;
+    let (by, groups) = assessment.groups.as_ref().map(ImpactGroups::flag_value_and_records).unzip();
     let is_grouped = by.is_some();
     let is_written = no_effect.is_none() && incomplete.is_empty();
     let condition = impact.condition.as_ref().filter(|_| is_written).map(|condition| {
@@ -49,7 +40,7 @@ pub(super) fn impact_record(
             "violatedBy": budget.violated_by,
         }
     });
-    let restarts = restarts.iter().map(|group| {
+    let restarts = assessment.restarts.iter().map(|group| {
         record! {
             "kind": group.kind,
             "namespace": group.namespace,
@@ -72,7 +63,7 @@ pub(super) fn impact_record(
         "condition": condition,
         "noEffect": no_effect,
         // On which feature gates it depends whether the change does anything; the rest assumes that it does.
-        "dependsOn" if given: depends_on,
+        "dependsOn" if given: assessment.depends_on,
         // Classes or expressions select devices, and cannot be evaluated: all numbers are upper bounds.
         "upperBound" if given: impact.is_upper_bound,
         "partitions" if given: partitions_record(&impact.partitions),
@@ -86,7 +77,7 @@ pub(super) fn impact_record(
         "replacements" if given: elsewhere.as_ref().map(|elsewhere| totals_record(elsewhere.forecast.totals)),
         "by" if is_grouped: by,
         "groups" if is_grouped: groups,
-        "differences": differences,
+        "differences": assessment.differences,
         "incomplete": incomplete,
     }
 }
@@ -115,7 +106,7 @@ fn pod_record(pod: &PodImpact<'_>, now: Timestamp) -> Json {
         "outcome": pod.outcome.name(),
         "at": at,
         "because": pod.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "reasons": collect_records(pod.reasons.iter().map(reason::reason_record)),
+        "reasons": collect_records(pod.reasons.iter().map(reason_record)),
     }
 }
 
@@ -136,5 +127,60 @@ fn impact_totals_record(impact: &Impact<'_>, budgets_violated: usize) -> Json {
         "namespaces": impact.namespaces.len(),
         "budgetsViolated": budgets_violated,
         "lastEviction": counts.last.map(format_time),
+    }
+}
+
+/// Returns why a taint evicts a pod or not: claim, device, taint and toleration. The member `because` says the same in
+/// words.
+fn reason_record(reason: &OutcomeReason<'_>) -> Json {
+    let AllocatedDevice { driver, pool, device, .. } = reason.device;
+    let (taint, source, tolerance, not_evicted) = match reason.kind {
+        ReasonKind::ProposedTaint { taint, tolerance, .. } => (Some(taint), None, Some(tolerance), None),
+        ReasonKind::OtherTaint { taint, source, tolerance, .. } => {
+            (Some(taint), Some(source), Some(tolerance), None)
+        }
+        ReasonKind::NotEvicted(why) => (None, None, None, Some(why.name())),
+    };
+    let source = source.map(|source| {
+        let (kind, name) = match source {
+            TaintSource::Rule(rule) => ("DeviceTaintRule", &*rule.name),
+            TaintSource::Slice(name) => ("ResourceSlice", name),
+            TaintSource::Patch(patch) => ("ResourceSlicePatch", &*patch.name),
+        };
+        record! { "kind": kind, "name": name }
+    });
+    let (tolerated, toleration) = match tolerance {
+        None => (None, None),
+        Some(Tolerance::No) => (Some("no"), None),
+        Some(Tolerance::For(toleration, _)) => (Some("limited"), Some(toleration)),
+        Some(Tolerance::Forever(toleration)) => (Some("forever"), Some(toleration)),
+    };
+    let toleration = toleration.map(|toleration| {
+        record! {
+            "key": *toleration.key,
+            // What the server fills in.
+            "operator": if toleration.operator.is_empty() { "Equal" } else { &toleration.operator },
+            "value": *toleration.value,
+            "effect": *toleration.effect,
+            "tolerationSeconds": toleration.seconds,
+        }
+    });
+    let taint = taint.map(|taint| {
+        record! {
+            "key": *taint.key,
+            "value": *taint.value,
+            "effect": *taint.effect,
+            // What has the taint, if it is not the change that was asked about.
+            "source" if given: source,
+        }
+    });
+    record! {
+        "claim": record! { "namespace": reason.namespace, "name": reason.claim },
+        "device": record! { "driver": **driver, "pool": **pool, "device": **device },
+        // The taint that decides; none if the controller ignores the pod for this claim.
+        "taint" if given: taint,
+        "tolerated" if given: tolerated,
+        "toleration" if given: toleration,
+        "notEvicted" if given: not_evicted,
     }
 }

@@ -3,7 +3,7 @@
 //! Their impact depends on objects that a snapshot does not contain (patches, nodes, pods without claims), so the dump
 //! is read as documents.
 
-use super::{Arguments, denials, patch, print_denials, replacement};
+use super::{Arguments, denials, print_denials};
 use crate::cli::console::Console;
 use crate::cli::outcome::{ExitCounts, Failure};
 use crate::cli::shared::ReportOutput;
@@ -44,6 +44,16 @@ impl OtherApi {
     }
 }
 
+/// The flags, state and time with which objects of other APIs are assessed.
+#[derive(Clone, Copy)]
+pub(super) struct OtherApiAssessment<'a> {
+    pub(super) arguments: &'a Arguments,
+    pub(super) state: &'a [Value<'a>],
+    /// Messages about what is missing from the state.
+    pub(super) omissions: &'a [String],
+    pub(super) now: &'a str,
+}
+
 /// Reports the impact of the objects of other APIs in the files. Leaves pipes to the caller, because they can be read
 /// only once.
 pub(super) fn report_other_api_impacts(
@@ -68,9 +78,8 @@ pub(super) fn report_other_api_impacts(
     }
     if arguments.state.paths.is_empty() {
         let message =
-            "the impact of a ResourceSlicePatch or FoundationDBCluster requires a dump; use --state"
-                .to_owned();
-        return Err(Failure::Usage(message));
+            "the impact of a ResourceSlicePatch or FoundationDBCluster requires a dump; use --state";
+        return Err(Failure::Usage(message.to_owned()));
     }
     let dump = state::read_texts(&arguments.state.paths)?;
     let stored = parse_documents(&dump)?;
@@ -98,12 +107,13 @@ pub(super) fn report_other_api_impacts(
     } else {
         omissions.messages()
     };
-    let now = arguments.clock.now();
+    let now = &arguments.clock.now();
+    let assessed = OtherApiAssessment { arguments, state: &state, omissions: &omissions, now };
     for item in &subjects {
         let Some(api) = OtherApi::from_object(item.typed_value()) else { continue };
         report.reported += 1;
         for profile in arguments.release.profiles()? {
-            let denials = denials("upstream,documented,decoding,strict", item.typed_value(), profile, &now);
+            let denials = denials("upstream,documented,decoding,strict", item.typed_value(), profile, now);
             if !denials.is_empty() {
                 report.tally.denied += denials.len();
                 let name = item.typed_value().get("metadata").get("name").str();
@@ -112,28 +122,16 @@ pub(super) fn report_other_api_impacts(
             }
             match api {
                 OtherApi::Patch => {
-                    let context = patch::SlicePatchAssessmentContext {
-                        state: &state,
-                        omissions: &omissions,
-                        profile,
-                        now: &now,
-                    };
-                    report.tally.denied += patch::report_patch_and_count_exceeded_limits(
+                    let exceeded = assessed.report_patch_and_count_exceeded_limits(
                         item.typed_value(),
-                        context,
-                        arguments,
+                        profile,
                         console,
                     )?;
+                    report.tally.denied += exceeded;
                 }
                 // The operator does not depend on the release.
                 OtherApi::FoundationDb => {
-                    replacement::report_foundationdb_process_replacements(
-                        item.typed_value(),
-                        &state,
-                        &now,
-                        arguments,
-                        console,
-                    )?;
+                    assessed.report_foundationdb_process_replacements(item.typed_value(), console)?;
                     break;
                 }
             }

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::limits::ImpactCounts;
-use super::{Arguments, Assessment, assess_impact, json, text};
+use super::other_apis::OtherApiAssessment;
+use super::{Assessment, assess_impact, json, text};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReportOutput;
@@ -22,87 +23,78 @@ use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
 use tollgate_formats::sanitize::sanitize_as_line;
 
-/// The state, release and time with which a ResourceSlicePatch is assessed.
-#[derive(Clone, Copy)]
-pub(super) struct SlicePatchAssessmentContext<'a> {
-    pub(super) state: &'a [Value<'a>],
-    /// Messages about what is missing from the state.
-    pub(super) omissions: &'a [String],
-    pub(super) profile: &'static Profile,
-    pub(super) now: &'a str,
-}
+impl OtherApiAssessment<'_> {
+    /// Reports the impact of a ResourceSlicePatch, and returns the number of limits that it exceeds.
+    pub(super) fn report_patch_and_count_exceeded_limits(
+        self,
+        object: Value<'_>,
+        profile: &'static Profile,
+        console: &mut Console,
+    ) -> Result<usize, Failure> {
+        let OtherApiAssessment { arguments, state, omissions, now } = self;
+        let subject = SlicePatch::of(object);
+        let name = subject.metadata().name();
+        let moment = gotime::parse_rfc3339(now).map_err(Failure::Usage)?;
+        let is_patch = |value: &&Value<'_>| value.get("kind").str() == "ResourceSlicePatch";
+        let stored: Vec<SlicePatch<'_>> =
+            state.iter().filter(is_patch).map(|value| SlicePatch::of(*value)).collect();
+        let before = stored.iter().find(|patch| patch.metadata().name() == name);
+        let with_age = before.map(|stored| with_creation_time(object, *stored));
+        let subject = with_age.as_ref().map_or(subject, |doc| SlicePatch::of(doc.root()));
+        let others = stored.iter().filter(|patch| patch.metadata().name() != name).copied();
+        let patches: Vec<SlicePatch<'_>> = others.chain([subject]).collect();
 
-/// Reports the impact of a ResourceSlicePatch, and returns the number of limits that it exceeds.
-pub(super) fn report_patch_and_count_exceeded_limits(
-    object: Value<'_>,
-    context: SlicePatchAssessmentContext<'_>,
-    arguments: &Arguments,
-    console: &mut Console,
-) -> Result<usize, Failure> {
-    let SlicePatchAssessmentContext { state, omissions, profile, now } = context;
-    let subject = SlicePatch::of(object);
-    let name = subject.metadata().name();
-    let moment = gotime::parse_rfc3339(now).map_err(Failure::Usage)?;
-    let is_patch = |value: &&Value<'_>| value.get("kind").str() == "ResourceSlicePatch";
-    let stored: Vec<SlicePatch<'_>> =
-        state.iter().filter(is_patch).map(|value| SlicePatch::of(*value)).collect();
-    let before = stored.iter().find(|patch| patch.metadata().name() == name);
-    let with_age = before.map(|stored| with_creation_time(object, *stored));
-    let subject = with_age.as_ref().map_or(subject, |doc| SlicePatch::of(doc.root()));
-    let others = stored.iter().filter(|patch| patch.metadata().name() != name).copied();
-    let patches: Vec<SlicePatch<'_>> = others.chain([subject]).collect();
-
-    let mut snapshot = Snapshot::with_details(DetailsToStore { attributes: true, counters: true });
-    for value in state {
-        snapshot.apply(*value).map_err(unreadable_failure)?;
-    }
-    let layers = PatchesByPrecedence::new(&patches, &snapshot, profile);
-    let (mut devices, mut slices) = (Vec::new(), Vec::new());
-    for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
-        let patched = layers.patched_devices_of_slice(Slice::of(*value).spec(), slice_version(*value));
-        let change = ProposedChange::from_patched_slice(*value, &patched, name, &mut snapshot, moment);
-        slices.extend(change.map_err(unreadable_failure)?);
-        devices.extend(patched.into_iter().filter(|device| device.is_patched_by(name)));
-    }
-    let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
-    let assessments: Vec<Assessment<'_>> =
-        slices.iter().map(|change| assess_impact(query(change), omissions.is_empty())).collect();
-    let is_upper_bound = layers.is_patch_with_unknown_classes(name);
-    let extent = ImpactCounts::from_slice_assessments(&assessments, devices.len());
-    let extent = ImpactCounts { is_upper_bound: is_upper_bound || extent.is_upper_bound, ..extent };
-    match arguments.output {
-        ReportOutput::Json => {
-            let slices = assessments
-                .iter()
-                .map(|assessment| json::impact_record(assessment, omissions, arguments.limit));
-            let tainted = devices.iter().map(|device| {
-                record! {
-                    "device": qualified_device_name(device),
-                    "taints": to_strings(&device.taints),
-                    "steps": to_strings(&device.steps),
-                }
-            });
-            let record = record! {
-                "patch": name,
-                "profile": profile.name,
-                "at": now,
-                // Its class is not known, so it may select fewer devices.
-                "upperBound" if given: is_upper_bound,
-                "devices": collect_records(tainted),
-                "slices": collect_records(slices),
-            };
-            writeln!(console, "{}", to_safe_json(&record)?)?;
+        let mut snapshot = Snapshot::with_details(DetailsToStore { attributes: true, counters: true });
+        for value in state {
+            snapshot.apply(*value).map_err(unreadable_failure)?;
         }
-        ReportOutput::Text | ReportOutput::Html => {
-            let mut out = slice_patch_text(name, profile.name, now, &devices, is_upper_bound);
-            for assessment in &assessments {
-                out.push('\n');
-                out.push_str(&text::impact_text(assessment, arguments.limit, omissions.is_empty()));
+        let layers = PatchesByPrecedence::new(&patches, &snapshot, profile);
+        let (mut devices, mut slices) = (Vec::new(), Vec::new());
+        for value in state.iter().filter(|value| value.get("kind").str() == "ResourceSlice") {
+            let patched = layers.patched_devices_of_slice(Slice::of(*value).spec(), slice_version(*value));
+            let change = ProposedChange::from_patched_slice(*value, &patched, name, &mut snapshot, moment);
+            slices.extend(change.map_err(unreadable_failure)?);
+            devices.extend(patched.into_iter().filter(|device| device.is_patched_by(name)));
+        }
+        let query = |change| ImpactQuery { snapshot: &snapshot, change, profile, at: moment };
+        let assessments: Vec<Assessment<'_>> =
+            slices.iter().map(|change| assess_impact(query(change), omissions.is_empty())).collect();
+        let is_upper_bound = layers.is_patch_with_unknown_classes(name);
+        let extent = ImpactCounts::from_slice_assessments(&assessments, devices.len());
+        let extent = ImpactCounts { is_upper_bound: is_upper_bound || extent.is_upper_bound, ..extent };
+        match arguments.output {
+            ReportOutput::Json => {
+                let slice = |assessment| json::impact_record(assessment, omissions, arguments.limit);
+                let slices = assessments.iter().map(slice);
+                let tainted = devices.iter().map(|device| {
+                    record! {
+                        "device": qualified_device_name(device),
+                        "taints": to_strings(&device.taints),
+                        "steps": to_strings(&device.steps),
+                    }
+                });
+                let record = record! {
+                    "patch": name,
+                    "profile": profile.name,
+                    "at": now,
+                    // Its class is not known, so it may select fewer devices.
+                    "upperBound" if given: is_upper_bound,
+                    "devices": collect_records(tainted),
+                    "slices": collect_records(slices),
+                };
+                writeln!(console, "{}", to_safe_json(&record)?)?;
             }
-            console.write_sanitized_text(&out)?;
+            ReportOutput::Text | ReportOutput::Html => {
+                let mut out = slice_patch_text(name, profile.name, now, &devices, is_upper_bound);
+                for assessment in &assessments {
+                    out.push('\n');
+                    out.push_str(&text::impact_text(assessment, arguments.limit, omissions.is_empty()));
+                }
+                console.write_sanitized_text(&out)?;
+            }
         }
+        Ok(arguments.report_exceeded_limits(&sanitize_as_line(name), extent, console))
     }
-    Ok(arguments.report_exceeded_limits(&sanitize_as_line(name), extent, console))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]

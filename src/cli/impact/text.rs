@@ -1,29 +1,21 @@
-//! Text output: selected devices, evicted pods with times, totals and notes.
+//! Text output: selected devices, evicted pods with times, totals and notes; and a histogram of evictions, with one bar
+//! per time, or per interval if there are many times.
 
 use std::fmt::Write as _;
 
 use super::by::OutcomeCounts;
 use super::elsewhere::EvictedPodsForecast;
-use super::{Assessment, DEFAULT_MAX_LISTED_PODS, eviction_time, format_time, histogram, listed_count};
+use super::{Assessment, DEFAULT_MAX_LISTED_PODS, eviction_time, format_time, listed_count};
 use crate::cli::table;
-use tollgate_engine::impact::{Impact, ProposedChange};
+use tollgate_engine::impact::{Impact, PodOutcome, ProposedChange};
 use tollgate_formats::count::count_with_noun;
+use tollgate_formats::gotime::Timestamp;
 use tollgate_formats::sanitize::sanitize_as_line;
 
 /// Returns the impact of a rule or slice as text; lists at most `limit` pods, or all for 0. If the state is not
 /// complete, the numbers are lower bounds, and what the controller will write is not known.
 pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_complete: bool) -> String {
-    let Assessment {
-        query,
-        impact,
-        budgets,
-        differences,
-        no_effect,
-        depends_on,
-        groups,
-        restarts,
-        elsewhere,
-    } = assessment;
+    let Assessment { query, impact, no_effect, depends_on, .. } = assessment;
     let mut out = String::new();
     if let Some(depends_on) = depends_on {
         _ = writeln!(out, "{depends_on}; this forecast assumes that all feature gates are on");
@@ -55,7 +47,7 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
         count_with_noun(impact.pods.len(), "pod"),
     );
     let shown = listed_count(impact.pods.len(), limit.unwrap_or(DEFAULT_MAX_LISTED_PODS));
-    if let (Some(groups), false) = (groups, impact.pods.is_empty()) {
+    if let (Some(groups), false) = (&assessment.groups, impact.pods.is_empty()) {
         _ = write!(out, "\n{}", groups.table(limit.unwrap_or(DEFAULT_MAX_LISTED_PODS)));
     } else if !impact.pods.is_empty() {
         let rows: Vec<Vec<String>> = impact
@@ -83,15 +75,15 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
             _ = writeln!(out, "… and {} more; --limit 0 lists them all", impact.pods.len() - shown);
         }
     }
-    let picture = histogram::eviction_histogram(impact, query.at, each);
+    let picture = eviction_histogram(impact, query.at, each);
     if !picture.is_empty() {
         _ = write!(out, "\n{picture}");
     }
     _ = writeln!(out, "\n{}", totals_line(assessment, is_complete, hedge));
-    if let Some(sentence) = elsewhere.as_ref().and_then(EvictedPodsForecast::outcome_sentence) {
+    if let Some(sentence) = assessment.elsewhere.as_ref().and_then(EvictedPodsForecast::outcome_sentence) {
         _ = writeln!(out, "{}", sanitize_as_line(&sentence));
     }
-    for budget in budgets {
+    for budget in &assessment.budgets {
         _ = writeln!(
             out,
             "{each}{} would violate PDB {}/{}; device-taint evictions ignore PDBs",
@@ -100,7 +92,7 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
             sanitize_as_line(budget.name),
         );
     }
-    for group in restarts {
+    for group in &assessment.restarts {
         let verb = if no_effect.is_none() && depends_on.is_none() { "loses" } else { "would lose" };
         _ = writeln!(
             out,
@@ -113,7 +105,7 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
             sanitize_as_line(&group.effect),
         );
     }
-    for difference in differences {
+    for difference in &assessment.differences {
         _ = writeln!(out, "note: {}", sanitize_as_line(difference));
     }
     if no_effect.is_some() || !is_complete {
@@ -203,4 +195,76 @@ fn totals_line(
         _ = write!(out, "; --effect NoExecute shows the {each}{pods} that would be evicted");
     }
     out
+}
+
+/// With fewer evictions, no histogram is drawn, because the table of pods is enough.
+const MIN_EVICTIONS_TO_DRAW: usize = 20;
+/// Maximum number of bars of a histogram.
+const MAX_BARS: usize = 12;
+/// Maximum length of a bar in characters.
+const MAX_BAR_LENGTH: usize = 40;
+
+/// Returns the histogram of evictions over time; empty if there are so few that the table is enough. `hedge`,
+/// such as `at most `, precedes each number.
+fn eviction_histogram(impact: &Impact<'_>, at: Timestamp, hedge: &str) -> String {
+    let times: Vec<i64> = impact
+        .pods
+        .iter()
+        .filter_map(|pod| match pod.outcome {
+            PodOutcome::EvictedNow => Some(at.seconds),
+            // Round up: a fraction of a second later is not now.
+            PodOutcome::EvictedAt(time) => Some(time.seconds + i64::from(time.nanos > 0)),
+            PodOutcome::Tolerated | PodOutcome::Unaffected => None,
+        })
+        .collect();
+    if times.len() < MIN_EVICTIONS_TO_DRAW {
+        return String::new();
+    }
+    let bars = count_evictions_by_time(&times);
+    let most = bars.iter().map(|(_, count)| *count).max().unwrap_or(1);
+    let mut out = String::new();
+    for (from, count) in bars {
+        let when = if from <= at.seconds {
+            "now".to_owned()
+        } else {
+            format_time(Timestamp { seconds: from, nanos: 0 })
+        };
+        // At least one character.
+        let length = (count * MAX_BAR_LENGTH).div_ceil(most);
+        _ = writeln!(out, "{when:<20}  {:<MAX_BAR_LENGTH$}  {hedge}{count}", "#".repeat(length));
+    }
+    out
+}
+
+/// The number of evictions at each time, in order. If there are more than [`MAX_BARS`] times, they are grouped into
+/// equal intervals, each with its start. `times` is sorted.
+fn count_evictions_by_time(times: &[i64]) -> Vec<(i64, usize)> {
+    let counted = |times: &[i64]| -> Vec<(i64, usize)> {
+        let groups = times.chunk_by(|one, other| one == other);
+        groups.filter_map(|group| Some((*group.first()?, group.len()))).collect()
+    };
+    let groups = counted(times);
+    let (Some((first, _)), Some((last, _))) = (groups.first(), groups.last()) else { return groups };
+    if groups.len() <= MAX_BARS {
+        return groups;
+    }
+    let span = i64::try_from(MAX_BARS).unwrap_or(1);
+    let step = ((last - first) / span + 1).max(1);
+    let starts: Vec<i64> = times.iter().map(|time| first + (time - first) / step * step).collect();
+    counted(&starts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_evictions_by_time;
+
+    #[test]
+    fn few_moments_stay_many_are_joined() {
+        assert_eq!(count_evictions_by_time(&[0, 0, 5]), [(0, 2), (5, 1)]);
+        let many: Vec<i64> = (0..240).collect();
+        let bars = count_evictions_by_time(&many);
+        assert!(bars.len() <= super::MAX_BARS, "{bars:?}");
+        assert_eq!(bars.iter().map(|(_, count)| count).sum::<usize>(), 240);
+        assert_eq!(bars[0], (0, 20));
+    }
 }
