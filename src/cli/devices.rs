@@ -11,16 +11,10 @@ use std::io::Write as _;
 
 use super::clock;
 use super::console::Console;
-#[cfg(feature = "cluster")]
-use super::live;
 use super::outcome::{ExitCounts, Failure};
 use super::picture::{self, StateSource};
 use super::shared::{ReleaseArgs, StateArgs};
-#[cfg(feature = "cluster")]
-use super::snapshot::WORKLOAD_KINDS;
 use super::state::{self, DumpOmissions, INCOMPLETE_DUMP_TEXTS, StateObjects};
-#[cfg(feature = "cluster")]
-use crate::cluster::{DEVICE_CLASSES, DEVICE_TAINT_RULES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES};
 use tollgate_api::profile::Profile;
 use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::{
@@ -163,16 +157,10 @@ impl Arguments {
     fn run_live(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let asked = self.release.live_server()?;
         let profile = require_one_profile(&self.release.live_profiles()?)?;
-        let needed = [RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS];
-        let (mut objects, unread) =
-            live::read_objects(asked, &needed, [&NODES], "; the report may be incomplete", console);
-        let workloads = live::list_objects_into(&mut objects, asked, &[], &WORKLOAD_KINDS, console);
-        let failures = [unread.failures, workloads.failures].concat();
+        let (objects, incomplete, failures) = super::live::read_device_report_objects(asked, console);
         let source = StateSource::from_cluster(asked);
-        // Without nodes, devices of cordoned nodes seem to be free.
-        let incomplete = [failures.as_slice(), &unread.not_permitted].concat();
         self.print_devices(&objects.state(), &source, profile, &incomplete, console)?;
-        Ok(ExitCounts { unreadable: failures.len(), ..ExitCounts::default() })
+        Ok(ExitCounts { unreadable: failures, ..ExitCounts::default() })
     }
 
     /// Prints the devices of a state that the flags select. `incomplete` has a message for each thing that the
@@ -203,8 +191,7 @@ impl Arguments {
             Output::Text | Output::Wide => {
                 let is_wide = self.output == Output::Wide;
                 let header = format!("{}, at {at}", profile.name);
-                let layout = text::DeviceTextLayout { by: self.by, is_wide, classes: &shown };
-                console.write_sanitized_text(&text::render(&report, &header, layout))?;
+                console.write_sanitized_text(&text::render(&report, &header, (self.by, is_wide), &shown))?;
             }
         }
         Ok(())

@@ -12,55 +12,30 @@ mod plan_json;
 mod plan_text;
 
 use std::io::Write as _;
-#[cfg(feature = "cluster")]
-use std::num::NonZeroU32;
 use std::path::PathBuf;
-#[cfg(feature = "cluster")]
-use std::time::Duration;
 
 use super::capacity;
 use super::clock;
 use super::console::Console;
 use super::devices::require_one_profile;
-#[cfg(feature = "cluster")]
-use super::forecast::{LISTED_KINDS, UNKNOWN_OUTCOMES};
 use super::forecast::{SimulationArgs, report_omissions, scheduler_release, simulate_samples};
 #[cfg(feature = "cluster")]
 use super::given::GivenFlags;
-#[cfg(feature = "cluster")]
-use super::live;
 use super::outcome::{ExitCounts, Failure};
 use super::picture::{self, HtmlPageRecord, StateSource};
 use super::shared::{ReleaseArgs, ReportOutput};
-#[cfg(feature = "cluster")]
-use super::snapshot::WORKLOAD_KINDS;
 use super::state::{self, StateObjects};
 #[cfg(feature = "cluster")]
-use super::taint::common_rule_version;
+use online::settings::RunArgs;
 #[cfg(feature = "cluster")]
-use super::version::Output;
-#[cfg(feature = "cluster")]
-use online::commands::{
-    FLAGS_NOT_REPEATED, cluster_name_for_messages, continue_and_undo_commands, flags_to_paste,
-    plan_page_commands, require_context_with_yes, require_yes_or_terminal, same_cluster_flags,
-};
-#[cfg(feature = "cluster")]
-use online::reporter::{ContinueAndUndoCommands, Reporter};
-#[cfg(feature = "cluster")]
-use online::settings::{
-    DEFAULT_LOCK_NAMESPACE, ReplacementWaitCondition, RuleAnnotations, RunArgs, RunSettings,
-    problems_of_kubernetes_release,
-};
-#[cfg(feature = "cluster")]
-use online::start::{Session, lock_settings_with_holder_identity};
+pub(super) use online::start::Undrain;
 use plan_json::plan_record;
 use tollgate_api::profile::Profile;
 use tollgate_drain::{DEFAULT_KEY, DrainPlan, DrainRequest, MoveOptions, PlanInput, PodDecision};
 use tollgate_engine::impact::target::DeviceTarget;
 use tollgate_forecast::State;
 use tollgate_formats::{gotime, names};
-#[cfg(feature = "cluster")]
-use tollgate_picture::SafeText;
+#[cfg(not(feature = "cluster"))]
 use tollgate_picture::pages::DrainCommands;
 
 /// Move pods off devices: close the devices for new pods, and evict pods in waves as PDBs and free devices allow
@@ -107,39 +82,6 @@ pub(super) struct Drain {
     #[arg(long)]
     #[arg(hide_short_help = true)]
     assume_complete: bool,
-
-    #[command(flatten)]
-    release: ReleaseArgs,
-}
-
-/// Delete the DeviceTaintRules of a drain, so that new pods can use the devices again
-///
-/// Finds the rules by their label and annotations, even if the devices no longer exist. Other rules are not deleted.
-#[cfg(feature = "cluster")]
-#[derive(Debug, clap::Args)]
-#[command(after_help = UNDRAIN_AFTER_HELP)]
-pub(super) struct Undrain {
-    #[command(flatten)]
-    given: GivenFlags,
-
-    #[command(flatten)]
-    targets: TargetArgs,
-
-    /// Print the rules that would be deleted, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-
-    /// Do not ask for confirmation; requires --context, except in a pod
-    #[arg(long, conflicts_with = "dry_run")]
-    yes: bool,
-
-    /// Namespace of the Lease that prevents two drains at the same time
-    #[arg(long, value_name = "NAMESPACE", default_value = DEFAULT_LOCK_NAMESPACE)]
-    lock_namespace: String,
-
-    /// Output format; in JSON, each event is one line
-    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
-    output: Output,
 
     #[command(flatten)]
     release: ReleaseArgs,
@@ -200,15 +142,6 @@ Exit codes:
   3  some input could not be read, or a check before the start found a problem; nothing was evicted
   4  internal error
 If several codes apply, 4 takes precedence over 1, and 1 over 3.";
-
-#[cfg(feature = "cluster")]
-const UNDRAIN_AFTER_HELP: &str = "\
-Exit codes:
-  0  no rule of this drain is left; with --dry-run: the rules were listed
-  1  a rule could not be deleted
-  2  usage error, or the command was not confirmed
-  3  the cluster could not be read, or there is no such drain
-  4  internal error";
 
 /// A target of a drain, with the text that the user typed for it.
 #[derive(Clone, Debug)]
@@ -355,133 +288,5 @@ impl Drain {
         tally.denied += report.plan.pods.iter().filter(stays).count();
         tally.denied += report.plan.claims_without_pods.len();
         Ok(tally)
-    }
-}
-
-#[cfg(feature = "cluster")]
-impl Drain {
-    /// Returns the commands that carry out and undo the plan, for its page.
-    fn page_commands(&self, targets: &[String]) -> Result<DrainCommands, Failure> {
-        let is_for_dump = !self.state.is_empty();
-        let context =
-            if is_for_dump { None } else { self.release.live_server()?.endpoint().context.as_deref() };
-        let ContinueAndUndoCommands { go_on, go_back } =
-            plan_page_commands(targets, &self.given, context, is_for_dump);
-        Ok(DrainCommands { run: SafeText::from(go_on), undo: SafeText::from(go_back), is_for_dump })
-    }
-
-    /// Prints the plan (`--dry-run`), checks whether the devices are free (`--check`), or drains in the running
-    /// cluster.
-    fn run_live(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
-        let output = match self.output {
-            ReportOutput::Text => Output::Text,
-            ReportOutput::Json => Output::Json,
-            ReportOutput::Html if self.dry_run => Output::Text,
-            ReportOutput::Html => {
-                return Err(Failure::Usage("-o html requires --dry-run or --state".to_owned()));
-            }
-        };
-        let acts = !self.dry_run && !self.run.check;
-        if acts {
-            require_yes_or_terminal(self.run.yes)?;
-        }
-        if !self.dry_run && self.clock.is_now_given() {
-            return Err(Failure::Usage("--now requires --dry-run or --state".to_owned()));
-        }
-        let asked = self.release.live_server()?;
-        if acts {
-            require_context_with_yes(self.run.yes, &self.release, asked)?;
-        }
-        let profile = require_one_profile(&self.release.live_profiles()?)?;
-        if !self.dry_run {
-            let settings = self.run_settings(asked, profile)?;
-            let (next, cluster) = (settings.next.clone(), cluster_name_for_messages(asked));
-            let reporter = Reporter::new(output, next, cluster, self.run.yes);
-            let session = Session { asked, record: self.run.record.as_deref(), reporter };
-            return session.drain(&settings, self.run.check);
-        }
-        let (objects, unread) =
-            live::read_objects(asked, &LISTED_KINDS, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
-        let incomplete = unread.failures;
-        for problem in problems_of_kubernetes_release(asked) {
-            console.warning(&problem);
-        }
-        let tally = ExitCounts { unreadable: incomplete.len(), ..ExitCounts::default() };
-        let source = StateSource::from_cluster(asked);
-        self.print_plan((&objects.state(), &source), profile, &incomplete, tally, console)
-    }
-
-    fn run_settings(
-        &self,
-        asked: &live::ConnectedServer,
-        profile: &'static Profile,
-    ) -> Result<RunSettings, Failure> {
-        let request = self.request();
-        let next =
-            continue_and_undo_commands(&request.typed, &self.given, asked.endpoint().context.as_deref());
-        let notes = self
-            .run
-            .rule_annotations(flags_to_paste(&self.given, &FLAGS_NOT_REPEATED), &clock::now_rfc3339())?;
-        let lock = self.run.lock_namespace();
-        Ok(RunSettings {
-            request,
-            release: scheduler_release(profile),
-            rule_version: common_rule_version(&[profile])?,
-            samples: self.courses.samples,
-            seed: self.courses.seed,
-            wait: self.run.wait,
-            timeout: self.run.timeout,
-            force_after: self.run.force_after,
-            lock: lock.map(|namespace| {
-                lock_settings_with_holder_identity(asked, namespace, notes.owner.as_deref())
-            }),
-            notes,
-            ignore_preflight_errors: self.run.ignore_preflight_errors,
-            kubernetes_release_problems: problems_of_kubernetes_release(asked),
-            next,
-            cluster_flags: same_cluster_flags(&self.given, asked.endpoint().context.as_deref()),
-        })
-    }
-}
-
-#[cfg(feature = "cluster")]
-impl Undrain {
-    pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
-        if !self.dry_run {
-            require_yes_or_terminal(self.yes)?;
-        }
-        let asked = self.release.live_server()?;
-        if !self.dry_run {
-            require_context_with_yes(self.yes, &self.release, asked)?;
-        }
-        let profile = require_one_profile(&self.release.live_profiles()?)?;
-        let typed: Vec<String> = self.targets.targets.iter().map(|target| target.typed.clone()).collect();
-        let next = continue_and_undo_commands(&typed, &self.given, asked.endpoint().context.as_deref());
-        let question = format!(
-            "Delete the rules of the drain of {} in {}?",
-            typed.join(" "),
-            cluster_name_for_messages(asked)
-        );
-        if !self.dry_run && !self.yes && !console.confirm(&question) {
-            return Err(Failure::Usage("not confirmed; nothing was changed".to_owned()));
-        }
-        let settings = RunSettings {
-            request: self.targets.request(MoveOptions::default()),
-            release: scheduler_release(profile),
-            rule_version: common_rule_version(&[profile])?,
-            samples: NonZeroU32::MIN,
-            seed: 0,
-            wait: ReplacementWaitCondition::Ready,
-            timeout: Duration::ZERO,
-            force_after: None,
-            lock: Some(lock_settings_with_holder_identity(asked, self.lock_namespace.clone(), None)),
-            notes: RuleAnnotations::default(),
-            ignore_preflight_errors: false,
-            kubernetes_release_problems: Vec::new(),
-            next: next.clone(),
-            cluster_flags: same_cluster_flags(&self.given, asked.endpoint().context.as_deref()),
-        };
-        let reporter = Reporter::new(self.output, next, cluster_name_for_messages(asked), self.yes);
-        Session { asked, record: None, reporter }.undrain(&settings, self.dry_run)
     }
 }

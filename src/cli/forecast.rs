@@ -22,23 +22,14 @@ use super::clock;
 use super::console::Console;
 use super::impact::GroupBy;
 use super::limit_list::LimitList;
-#[cfg(feature = "cluster")]
-use super::live;
 use super::outcome::{ExitCounts, Failure};
 use super::picture::{self, HtmlPageRecord, StateSource};
 use super::shared::{ExitZeroArgs, ReleaseArgs, ReportOutput, StateArgs};
-#[cfg(feature = "cluster")]
-use super::snapshot::WORKLOAD_KINDS;
 use super::state::{
     self, DumpInventory, DumpOmissions, OmissionMessageSuffixes, StateObjects, format_missing_kinds,
 };
-#[cfg(feature = "cluster")]
-use crate::cluster::{
-    CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, ListedKind, NAMESPACES, NODES,
-    POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES,
-};
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES};
-use given::{AdmissionResult, GivenDocuments, GivenObject};
+use given::{AdmissionResult, GivenDocuments};
 pub(super) use json::totals_record;
 pub(super) use limits::check_pending_pod_limit_in_worst_run;
 pub(super) use play::simulate_samples;
@@ -47,6 +38,7 @@ pub(super) use play::{StopFn, run_until_stopped};
 pub(super) use text::summary_of_evicted;
 use tollgate_api::profile::Profile;
 use tollgate_document::doc::{self, Doc, Value};
+use tollgate_document::source::list::DocumentObject;
 use tollgate_forecast::{
     ClusterChange, Forecast, ObjectKind, Plan, PodOutcome, PodOutcomeCounts, Settings, SimulatedRelease,
     State,
@@ -173,14 +165,12 @@ impl Arguments {
     #[cfg(feature = "cluster")]
     fn forecast_cluster(
         &self,
-        given: &[GivenObject<'_>],
+        given: &[(&str, DocumentObject<'_>)],
         console: &mut Console,
     ) -> Result<ExitCounts, Failure> {
         let asked = self.release.live_server()?;
         let profiles = self.release.live_profiles()?;
-        let needed = LISTED_KINDS.iter().filter(|kind| **kind != POD_DISRUPTION_BUDGETS);
-        let (objects, unread) = live::read_objects(asked, needed, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
-        let failures = unread.failures;
+        let (objects, failures) = super::live::read_forecast_objects(asked, false, console);
         let tally = ExitCounts { unreadable: failures.len(), ..ExitCounts::default() };
         let known = (&objects.state(), &StateSource::from_cluster(asked));
         self.print_forecasts_and_check_limits(known, &profiles, &failures, given, tally, console)
@@ -214,7 +204,7 @@ impl Arguments {
         (state, source): (&State<'_>, &StateSource),
         profiles: &[&'static Profile],
         missing: &[String],
-        given: &[GivenObject<'_>],
+        given: &[(&str, DocumentObject<'_>)],
         mut tally: ExitCounts,
         console: &mut Console,
     ) -> Result<ExitCounts, Failure> {
@@ -277,11 +267,11 @@ impl Arguments {
         state: &State<'_>,
         profile: &'static Profile,
         missing: &[String],
-        given: &[GivenObject<'_>],
+        given: &[(&str, DocumentObject<'_>)],
     ) -> Result<ForecastReport, Failure> {
         let now = self.clock.now();
         let at = gotime::parse_rfc3339(&now).map_err(Failure::Usage)?;
-        let given: Vec<_> = given.iter().map(|given| (given.file, given.item.typed_value())).collect();
+        let given: Vec<_> = given.iter().map(|(file, item)| (*file, item.typed_value())).collect();
         let admission = AdmissionResult::from_objects(&given, state, profile, &now);
         // What a running cluster lists is complete.
         let assume_complete = self.state.assume_complete || self.state.paths.is_empty();
@@ -330,21 +320,6 @@ fn simulate_admitted(
 pub(super) fn scheduler_release(profile: &'static Profile) -> SimulatedRelease {
     SimulatedRelease { profile, semantics: profile.allocation, behaviour: profile.selectors }
 }
-
-/// The kinds that are listed in a running cluster for the plan of a drain, and without the PDBs for a forecast.
-/// Workloads are listed only if the user may list them.
-#[cfg(feature = "cluster")]
-pub(super) const LISTED_KINDS: [ListedKind; 9] = [
-    NAMESPACES,
-    NODES,
-    DEVICE_CLASSES,
-    RESOURCE_SLICES,
-    DEVICE_TAINT_RULES,
-    CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    PODS,
-    POD_DISRUPTION_BUDGETS,
-];
 
 /// Kinds without which a forecast is not possible. A cluster may have no objects of the other kinds.
 pub(super) const NEEDED_KINDS: [ObjectKind; 2] = [ObjectKind::Node, ObjectKind::DeviceClass];

@@ -8,13 +8,12 @@
 
 mod objects;
 mod state;
-mod whole;
 
 pub(super) use objects::{ClusterLister, MissingObjects, UnreadObjectMessages};
 pub(super) use state::{
-    BoundedSnapshot, read_nodes_and_scheduling_objects, read_state, read_state_for_impact,
+    BoundedSnapshot, DEVICE_REPORT_KINDS, FORECAST_KINDS, read_device_report_objects, read_forecast_objects,
+    read_nodes_and_scheduling_objects, read_state, read_state_for_impact, watch_objects,
 };
-pub(super) use whole::{list_objects_into, read_objects};
 
 use super::console::Console;
 use super::outcome::Failure;

@@ -70,12 +70,6 @@ impl Failure {
         Failure::Input(format!("{}:{}:{}: {what}", sanitize::sanitize_as_line(file), at.line, at.column))
     }
 
-    /// A failure because kinds that the command needs cannot be listed or watched: one line for each.
-    #[cfg(feature = "cluster")]
-    pub(super) fn from_kinds_that_cannot_be_listed(failures: &[String]) -> Failure {
-        Failure::Input(format!("cannot list or watch all kinds:\n  {}", failures.join("\n  ")))
-    }
-
     pub(super) fn message(&self) -> String {
         match self {
             Failure::Usage(message) | Failure::Input(message) | Failure::Session(message) => message.clone(),

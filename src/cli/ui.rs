@@ -5,10 +5,10 @@
 //! pages and their server are in `tollgate-ui`.
 //!
 //! Invariant: nothing is sent to a cluster but lists and watches, and nothing is written but messages on the terminal.
+//! The report is made at most once a second, and the last state is always reported.
 
 mod cluster;
 mod dump;
-mod follow;
 mod known;
 mod question;
 mod related;
@@ -16,13 +16,16 @@ mod site;
 
 use std::io::Write as _;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
+use super::clock;
 use super::console::{Console, quote_for_shell};
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{ReleaseArgs, StateArgs};
 use cluster::ClusterSource;
 use dump::DumpSource;
-use follow::StateFollower;
+use known::KnownState;
 use site::UiPages;
 use tollgate_ui::{Limits, LivePageStore, LoopbackServer, SessionUrlIssuer};
 
@@ -61,8 +64,8 @@ impl Arguments {
         let server = LoopbackServer::bind(self.port)?;
         let board = Arc::new(LivePageStore::new(first.page_facts(self.ui_command())));
         let commands = self.command_parts(&self.kubectl_with_cluster_flags()?);
-        let site = Arc::new(UiPages::start(board.clone(), first, commands)?);
-        follow::start_following(source, board, site.clone())?;
+        let site = UiPages::start(board.clone(), first, commands)?;
+        start_following(source, board, site.clone())?;
         let links = server.session_url_issuer();
         writeln!(console, "Open {}", links.issue_session_url()?)?;
         console
@@ -76,17 +79,14 @@ impl Arguments {
     }
 
     /// Returns what follows the state, a dump or a cluster, and the first state.
-    fn open_state_source(
-        &self,
-        console: &mut Console,
-    ) -> Result<(Box<dyn StateFollower>, known::KnownState), Failure> {
+    fn open_state_source(&self, console: &mut Console) -> Result<(NextState, KnownState), Failure> {
         if self.state.paths.is_empty() {
-            let (source, first) = ClusterSource::connect(&self.release, console)?;
-            return Ok((Box::new(source), first));
+            let (mut source, first) = ClusterSource::connect(&self.release, console)?;
+            return Ok((Box::new(move || source.next()), first));
         }
         let mut source = DumpSource::new(self.state.clone(), self.release.clone());
         let first = source.read(console)?;
-        Ok((Box::new(source), first))
+        Ok((Box::new(move || source.next()), first))
     }
 
     /// Returns the command that serves these pages, as a person would type it.
@@ -141,6 +141,42 @@ fn print_link_on_enter(links: SessionUrlIssuer) -> Result<(), Failure> {
             _ = console.flush_stdout();
         }
     };
-    std::thread::Builder::new().name("links".to_owned()).spawn(print).map_err(anyhow::Error::from)?;
+    thread::Builder::new().name("links".to_owned()).spawn(print).map_err(anyhow::Error::from)?;
+    Ok(())
+}
+
+/// Minimum time between two reports.
+const MIN_PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Waits for a change of the followed state. An error says why the state may be outdated: it cannot be read, or watches
+/// are lost; the pages keep showing the last one.
+type NextState = Box<dyn FnMut() -> Result<KnownState, OutdatedReason> + Send>;
+
+/// Why a state may be outdated.
+#[derive(Debug)]
+struct OutdatedReason {
+    why: String,
+    /// When the state was last known to be current, in RFC 3339; `None` for a dump.
+    current_until: Option<String>,
+}
+
+/// Starts the thread that follows the state, for the life of the process.
+fn start_following(
+    mut next_state: NextState,
+    board: Arc<LivePageStore>,
+    site: Arc<UiPages>,
+) -> Result<(), Failure> {
+    let follow = move || {
+        loop {
+            let next = next_state();
+            let start = clock::monotonic();
+            match next {
+                Ok(state) => site.set_state(state),
+                Err(trouble) => board.mark_out_of_date(trouble.why, trouble.current_until),
+            }
+            thread::sleep(MIN_PUBLISH_INTERVAL.saturating_sub(start.elapsed()));
+        }
+    };
+    thread::Builder::new().name("state".to_owned()).spawn(follow).map_err(anyhow::Error::from)?;
     Ok(())
 }

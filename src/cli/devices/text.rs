@@ -12,18 +12,14 @@ use tollgate_formats::sanitize;
 /// Maximum number of items in a cell, except with `-o wide`.
 const MAX_CELL_ITEMS: usize = 2;
 
-/// Settings for printing the devices as text.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DeviceTextLayout<'a> {
-    pub(super) by: Option<Grouping>,
-    pub(super) is_wide: bool,
-    /// Indexes of the classes to print.
-    pub(super) classes: &'a [usize],
-}
-
-/// Returns the report as text. `header` contains the release and the time.
-pub(super) fn render(report: &DeviceReport<'_>, header: &str, layout: DeviceTextLayout<'_>) -> String {
-    let DeviceTextLayout { by, is_wide, classes: shown } = layout;
+/// Returns the report as text: with all columns if `is_wide`, and with the classes of the indexes `shown`. `header`
+/// contains the release and the time.
+pub(super) fn render(
+    report: &DeviceReport<'_>,
+    header: &str,
+    (by, is_wide): (Option<Grouping>, bool),
+    shown: &[usize],
+) -> String {
     let totals: DeviceCounts = report.devices.iter().collect();
     let DeviceCounts { total, allocated, tainted, blocked, free, .. } = totals;
     let devices = count_with_noun(total, "device");

@@ -50,13 +50,6 @@ const WORKLOAD_KINDS: [ObjectKind; 3] = [ObjectKind::Deployment, ObjectKind::Sta
 #[derive(Debug)]
 pub(super) struct GivenDocuments<'t>(Vec<(&'t str, Document<'t>)>);
 
-/// An object of a file on the command line.
-#[derive(Debug)]
-pub(super) struct GivenObject<'d> {
-    pub(super) file: &'d str,
-    pub(super) item: DocumentObject<'d>,
-}
-
 /// An object that the API server refuses.
 #[derive(Debug)]
 pub(super) struct RefusedObject {
@@ -151,13 +144,10 @@ impl<'t> GivenDocuments<'t> {
         Ok(GivenDocuments(found))
     }
 
-    /// The objects, those of lists one by one.
-    pub(super) fn objects(&self) -> Vec<GivenObject<'_>> {
-        let objects = |(file, document)| {
-            let document: &Document<'_> = document;
-            list::objects(document.doc.root()).map(move |item| GivenObject { file, item })
-        };
-        self.0.iter().map(|(file, document)| (*file, document)).flat_map(objects).collect()
+    /// The objects, each with the name of its file; those of lists one by one.
+    pub(super) fn objects(&self) -> Vec<(&str, DocumentObject<'_>)> {
+        let files = self.0.iter().map(|(file, document)| (*file, list::objects(document.doc.root())));
+        files.flat_map(|(file, objects)| objects.map(move |item| (file, item))).collect()
     }
 }
 

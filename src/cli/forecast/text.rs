@@ -1,16 +1,12 @@
 //! Text output: the summary first, then where each pod goes, why pods stay Pending, what is not modelled, and totals.
+//! `--by` replaces the rows of pods by one row per namespace, workload or node.
 
-mod groups;
-mod sentence;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::ForecastReport;
 use crate::cli::impact::GroupBy;
 use crate::cli::table;
-use sentence::summary_line;
-pub(in crate::cli) use sentence::summary_of_evicted;
 use tollgate_forecast::{Forecast, PlacementWithRunCount, PodForecast, PodOrigin, PodOutcome};
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime;
@@ -33,7 +29,7 @@ pub(super) fn forecast_text(report: &ForecastReport, limit: usize, by: Option<Gr
         out.push_str(&summary_line(forecast, origin));
     }
     match by {
-        Some(by) => out.push_str(&groups::group_table(forecast, by)),
+        Some(by) => out.push_str(&group_table(forecast, by)),
         None => out.push_str(&pod_tables(forecast, limit)),
     }
     out.push_str(&pending_or_not_recreated_causes_section(forecast));
@@ -216,4 +212,130 @@ fn totals_line(forecast: &Forecast) -> String {
         _ = write!(out, "; at most {} pending in one course", forecast.most_pending);
     }
     out
+}
+
+/// Returns the outcomes of the evicted pods in one sentence: `of 8 evicted pods 6 fit elsewhere, 2 stay Pending`;
+/// `None` if no pod is evicted.
+pub(in crate::cli) fn summary_of_evicted(forecast: &Forecast) -> Option<String> {
+    summary_sentence(forecast, PodOrigin::Replacement)
+}
+
+/// The sentence about the pods of one origin, with a line break; empty if there are none.
+fn summary_line(forecast: &Forecast, origin: PodOrigin) -> String {
+    summary_sentence(forecast, origin).map(|sentence| sentence + "\n").unwrap_or_default()
+}
+
+fn summary_sentence(forecast: &Forecast, origin: PodOrigin) -> Option<String> {
+    let (what, place) = match origin {
+        PodOrigin::Replacement => ("evicted", " elsewhere"),
+        PodOrigin::Given => ("given", ""),
+        PodOrigin::Waiting => ("waiting", ""),
+    };
+    // A Job that fails deletes pods that are not evicted.
+    let evicted: BTreeSet<(&str, &str)> =
+        forecast.evicted.iter().map(|pod| (pod.namespace.as_str(), pod.name.as_str())).collect();
+    let is_counted = |pod: &&PodForecast| {
+        let replaced = pod.replaces.as_deref();
+        pod.origin == origin
+            && replaced.is_none_or(|replaced| evicted.contains(&(pod.namespace.as_str(), replaced)))
+    };
+    let total = forecast.pods.iter().filter(is_counted).count();
+    if total == 0 {
+        return None;
+    }
+    // A pod that fits on devices from which it is evicted again has no place.
+    let is_evicted_again = |pod: &PodForecast| pod.outcome == PodOutcome::Fits && pod.evicted_again;
+    let count = |outcome: PodOutcome| {
+        let pods = forecast.pods.iter().filter(is_counted);
+        pods.filter(|pod| pod.outcome == outcome && !is_evicted_again(pod)).count()
+    };
+    let evicted_again = forecast.pods.iter().filter(is_counted).filter(|pod| is_evicted_again(pod)).count();
+    let parts = [
+        (count(PodOutcome::Fits), format!("fits{place}"), format!("fit{place}")),
+        (evicted_again, "is evicted again and again".to_owned(), "are evicted again and again".to_owned()),
+        (
+            count(PodOutcome::Sometimes),
+            format!("fits{place} in some courses"),
+            format!("fit{place} in some courses"),
+        ),
+        (count(PodOutcome::Pending), "stays Pending".to_owned(), "stay Pending".to_owned()),
+        (
+            count(PodOutcome::Unknown),
+            "has an unknown outcome".to_owned(),
+            "have an unknown outcome".to_owned(),
+        ),
+        (count(PodOutcome::NotRecreated), "is not recreated".to_owned(), "are not recreated".to_owned()),
+    ];
+    let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+    let parts =
+        parts.map(|(count, one, several)| format!("{count} {}", if count == 1 { one } else { several }));
+    let parts: Vec<String> = parts.collect();
+    Some(format!("of {} {}", count_with_noun(total, &format!("{what} pod")), parts.join(", ")))
+}
+
+/// The table of the groups; empty if there are no pods.
+fn group_table(forecast: &Forecast, by: GroupBy) -> String {
+    if forecast.pods.is_empty() {
+        return String::new();
+    }
+    let table = match by {
+        GroupBy::Namespace => outcome_table("NAMESPACE", forecast, |pod| pod.namespace.clone()),
+        GroupBy::Workload => outcome_table("WORKLOAD", forecast, workload_or_pod_name),
+        GroupBy::Node if forecast.pods.iter().all(|pod| pod.placements.is_empty()) => {
+            "No pod is assigned to a node.\n".to_owned()
+        }
+        GroupBy::Node => average_pods_per_node_table(forecast),
+    };
+    format!("\n{table}")
+}
+
+fn workload_or_pod_name(pod: &PodForecast) -> String {
+    match &pod.workload {
+        Some(workload) => format!("{} {}/{}", workload.kind, pod.namespace, workload.name),
+        None => format!("Pod {}", pod_or_replaced_pod_name(pod)),
+    }
+}
+
+/// A row for each group with the numbers of pods by outcome.
+fn outcome_table(title: &str, forecast: &Forecast, group: impl Fn(&PodForecast) -> String) -> String {
+    const COLUMNS: [(PodOutcome, &str); 5] = [
+        (PodOutcome::Fits, "FITS"),
+        (PodOutcome::Sometimes, "SOMETIMES"),
+        (PodOutcome::Pending, "PENDING"),
+        (PodOutcome::Unknown, "UNKNOWN"),
+        (PodOutcome::NotRecreated, "NOT RECREATED"),
+    ];
+    let mut groups: BTreeMap<String, Vec<PodOutcome>> = BTreeMap::new();
+    for pod in &forecast.pods {
+        groups.entry(group(pod)).or_default().push(pod.outcome);
+    }
+    let header: Vec<&str> = [title, "PODS"].into_iter().chain(COLUMNS.map(|(_, name)| name)).collect();
+    let row = |(name, outcomes): (String, Vec<PodOutcome>)| {
+        let count = |wanted: PodOutcome| outcomes.iter().filter(|outcome| **outcome == wanted).count();
+        let counts = COLUMNS.map(|(outcome, _)| count(outcome));
+        let numbers = [outcomes.len()].into_iter().chain(counts).map(|count| count.to_string());
+        [name].into_iter().chain(numbers).collect()
+    };
+    let rows: Vec<Vec<String>> = groups.into_iter().map(row).collect();
+    table::format_table(&header, &rows)
+}
+
+/// A row for each node with the number of pods that go there, on average over all courses. Placements beyond those that
+/// a forecast lists are not in it.
+fn average_pods_per_node_table(forecast: &Forecast) -> String {
+    let mut courses: BTreeMap<&str, u64> = BTreeMap::new();
+    for placement in forecast.pods.iter().flat_map(|pod| &pod.placements) {
+        *courses.entry(placement.place.node.as_str()).or_default() += u64::from(placement.courses);
+    }
+    let samples = u64::from(forecast.samples.max(1));
+    let row = |(node, courses): (&str, u64)| {
+        let tenths = (courses * 10 + samples / 2) / samples;
+        let average = match (tenths / 10, tenths % 10) {
+            (whole, 0) => whole.to_string(),
+            (whole, tenths) => format!("{whole}.{tenths}"),
+        };
+        vec![node.to_owned(), average]
+    };
+    let rows: Vec<Vec<String>> = courses.into_iter().map(row).collect();
+    table::format_table(&["NODE", "PODS (AVERAGE)"], &rows)
 }

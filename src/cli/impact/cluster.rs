@@ -114,9 +114,9 @@ fn read_live(
     let is_complete = omissions.failures.is_empty();
     let read = (is_complete || needs_objects)
         .then(|| live::read_nodes_and_scheduling_objects(asked, needs_objects, console));
-    let (listed, unlisted) = read.map_or((None, Vec::new()), |read| {
-        tally.unreadable += read.failures;
-        (Some(read.objects), read.missing)
+    let (listed, unlisted) = read.map_or((None, Vec::new()), |(objects, missing, failures)| {
+        tally.unreadable += failures;
+        (Some(objects), missing)
     });
     let source = StateSource::from_cluster(asked);
     let omissions = omissions.failures;

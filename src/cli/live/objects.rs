@@ -74,14 +74,6 @@ impl MissingObjects {
     }
 }
 
-/// Why a kind of object could not be listed completely.
-struct ListFailure {
-    /// The message: `cannot list pods: …`.
-    why: String,
-    /// True if the user lacks the permission to list these objects.
-    is_forbidden: bool,
-}
-
 /// Lists objects of a cluster, and collects what could not be read.
 #[derive(Debug)]
 pub(in crate::cli) struct ClusterLister<'a> {
@@ -108,33 +100,32 @@ impl<'a> ClusterLister<'a> {
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
     ) -> Result<Option<String>, String> {
-        self.try_list_objects(kind, limits, console, each).map_err(|failed| {
-            if failed.is_forbidden && !is_needed {
-                console.note(&failed.why);
-                self.omissions.not_permitted.push(failed.why.clone());
+        self.try_list_objects(kind, limits, console, each).map_err(|(why, is_forbidden)| {
+            if is_forbidden && !is_needed {
+                console.note(&why);
+                self.omissions.not_permitted.push(why.clone());
             } else {
-                self.omissions.print_and_add_failure(failed.why.clone(), console);
+                self.omissions.print_and_add_failure(why.clone(), console);
             }
-            failed.why
+            why
         })
     }
 
     /// Lists the objects of a kind with progress on stderr, and calls `each` with every one. Returns the
-    /// apiVersion that was listed; `None` if the kind is not served.
+    /// apiVersion that was listed; `None` if the kind is not served. The error says why the list is not complete, and
+    /// whether because the user lacks the permission.
     fn try_list_objects(
         &mut self,
         kind: &ListedKind,
         limits: KeptFieldsAndSizeLimit,
         console: &mut Console,
         each: &mut dyn FnMut(&str, Value<'_>, &mut Console),
-    ) -> Result<Option<String>, ListFailure> {
+    ) -> Result<Option<String>, (String, bool)> {
         // An optional group has resources of the same name as resource.k8s.io.
         let resource =
             if kind.is_optional_api() { kind.kubectl_resource_name() } else { kind.resource.to_owned() };
-        let failed = |why: &dyn std::fmt::Display, code| ListFailure {
-            why: format!("cannot list {resource}: {why}"),
-            is_forbidden: code == 403,
-        };
+        let failed =
+            |why: &dyn std::fmt::Display, code| (format!("cannot list {resource}: {why}"), code == 403);
         let versions =
             self.versions_to_request(kind).map_err(|error| failed(&error, error.http_status_or_zero()))?;
         let mut progress = ProgressBar::with_total(0);

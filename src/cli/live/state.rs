@@ -2,16 +2,24 @@
 //!
 //! Objects are added to the snapshot as pages arrive, so only the snapshot and one page are in memory. The size of the
 //! snapshot is limited: beyond the limit, the largest objects are left out and reported.
+//!
+//! Reports that need more than a snapshot get whole objects. They are copied with the fields that `tollgate snapshot`
+//! would save, because a page is freed when the next one is read. `StateObjects` holds the same for a dump.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::objects::MissingObjects;
-use super::whole::list_objects_into;
-use super::{ClusterLister, ConnectedServer, UnreadObjectMessages};
+use super::{ClusterLister, ConnectedServer, UnreadObjectMessages, object_kind};
 use crate::cli::console::Console;
-use crate::cli::snapshot::WORKLOAD_KINDS;
+use crate::cli::forecast::UNKNOWN_OUTCOMES;
+use crate::cli::outcome::Failure;
+use crate::cli::snapshot::{OptionalFields, WORKLOAD_KINDS, keep_needed_fields};
 use crate::cli::state::OwnedObjects;
 use crate::cluster::{
-    CLAIM_TEMPLATES, DEVICE_CLASSES, DEVICE_TAINT_RULES, JOBS, KeptFieldsAndSizeLimit, ListedKind, NODES,
-    POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, RESOURCE_CLAIMS, RESOURCE_SLICES, STATEFUL_SETS,
+    CLAIM_TEMPLATES, Cluster, DEVICE_CLASSES, DEVICE_TAINT_RULES, JOBS, KeptFieldsAndSizeLimit, ListedKind,
+    NAMESPACES, NODES, ObjectWatch, POD_DISRUPTION_BUDGETS, PODS, ProjectFn, REPLICA_SETS, RESOURCE_CLAIMS,
+    RESOURCE_SLICES, STATEFUL_SETS,
 };
 use tollgate_document::doc::Value;
 use tollgate_engine::impact::{DetailsToStore, Snapshot, SnapshotKind};
@@ -145,22 +153,15 @@ const SCHEDULER_KINDS: [ListedKind; 6] =
 /// The controllers that decide whether and in which order evicted pods are replaced.
 const CONTROLLER_KINDS: [ListedKind; 3] = [REPLICA_SETS, STATEFUL_SETS, JOBS];
 
-/// The objects of a cluster that an impact needs beyond its snapshot.
-pub(in crate::cli) struct ObjectsBeyondImpactSnapshot {
-    pub(in crate::cli) objects: OwnedObjects,
-    /// Messages about kinds that were not read, and that decide where evicted pods go.
-    pub(in crate::cli) missing: Vec<String>,
-    /// Number of lists that failed for other reasons than missing permissions.
-    pub(in crate::cli) failures: usize,
-}
-
 /// Reads nodes, and if there are any, everything that decides where evicted pods go. With `with_workloads`, also reads
-/// the workloads that pods belong to. What the user may not list is left out with a note.
+/// the workloads that pods belong to. What the user may not list is left out with a note. Also returns messages about
+/// kinds that were not read, and that decide where evicted pods go; and the number of lists that failed for other reasons
+/// than missing permissions.
 pub(in crate::cli) fn read_nodes_and_scheduling_objects(
     asked: &ConnectedServer,
     with_workloads: bool,
     console: &mut Console,
-) -> ObjectsBeyondImpactSnapshot {
+) -> (OwnedObjects, Vec<String>, usize) {
     let mut objects = OwnedObjects::default();
     let mut omissions = list_objects_into(&mut objects, asked, &[], &[NODES], console);
     let has_nodes = !objects.is_empty();
@@ -177,7 +178,118 @@ pub(in crate::cli) fn read_nodes_and_scheduling_objects(
         (false, false) => &[],
     };
     failures += list_objects_into(&mut objects, asked, &[], workloads, console).failures.len();
-    ObjectsBeyondImpactSnapshot { objects, missing, failures }
+    (objects, missing, failures)
+}
+
+/// The kinds that are listed for the plan of a drain, and without the PDBs for a forecast. Workloads are listed only if
+/// the user may list them.
+pub(in crate::cli) const FORECAST_KINDS: [ListedKind; 9] = [
+    NAMESPACES,
+    NODES,
+    DEVICE_CLASSES,
+    RESOURCE_SLICES,
+    DEVICE_TAINT_RULES,
+    CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    PODS,
+    POD_DISRUPTION_BUDGETS,
+];
+
+/// Reads the objects that a forecast depends on, and PDBs only if `with_budgets`. Also returns what could not be read.
+pub(in crate::cli) fn read_forecast_objects(
+    asked: &ConnectedServer,
+    with_budgets: bool,
+    console: &mut Console,
+) -> (OwnedObjects, Vec<String>) {
+    let needed = FORECAST_KINDS.iter().filter(|kind| with_budgets || **kind != POD_DISRUPTION_BUDGETS);
+    let (objects, unread) = read_objects(asked, needed, &WORKLOAD_KINDS, UNKNOWN_OUTCOMES, console);
+    (objects, unread.failures)
+}
+
+/// Kinds that the report about devices needs.
+pub(in crate::cli) const DEVICE_REPORT_KINDS: [ListedKind; 5] =
+    [RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS];
+
+/// Reads the objects that the report about devices shows, and their workloads. Also returns what is missing from it, and
+/// the number of failures.
+pub(in crate::cli) fn read_device_report_objects(
+    asked: &ConnectedServer,
+    console: &mut Console,
+) -> (OwnedObjects, Vec<String>, usize) {
+    let consequence = "; the report may be incomplete";
+    let (mut objects, unread) = read_objects(asked, &DEVICE_REPORT_KINDS, [&NODES], consequence, console);
+    let workloads = list_objects_into(&mut objects, asked, &[], &WORKLOAD_KINDS, console);
+    let failures = [unread.failures, workloads.failures].concat();
+    let count = failures.len();
+    // Without nodes, devices of cordoned nodes seem to be free.
+    (objects, [failures, unread.not_permitted].concat(), count)
+}
+
+/// Maximum time until all watches have listed their objects; large clusters take long.
+const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Watches objects of these kinds, with the fields that a snapshot would save, and waits until everything is listed.
+/// What the user may not list is an error for the needed kinds.
+pub(in crate::cli) fn watch_objects(
+    cluster: &Cluster,
+    needed: &[ListedKind],
+    wanted: &[ListedKind],
+    fields: OptionalFields<'static>,
+) -> Result<ObjectWatch, Failure> {
+    let project: ProjectFn = Arc::new(move |kind, _, object| Ok(keep_needed_fields(kind, object, fields)));
+    let watch = ObjectWatch::start(cluster, needed, wanted, &project, "manifests/components/drain");
+    let unlisted = |failures: Vec<String>| {
+        Failure::Input(format!("cannot list or watch all kinds:\n  {}", failures.join("\n  ")))
+    };
+    watch.wait_until_synced(SYNC_TIMEOUT).map_err(unlisted)?;
+    Ok(watch)
+}
+
+/// Reads the objects of these kinds, and prints what is missing to stderr, with the consequence. What the user may not
+/// list is a failure for the kinds in `needed`, and a note for those in `wanted`. Also returns the failures.
+fn read_objects<'k>(
+    asked: &ConnectedServer,
+    needed: impl IntoIterator<Item = &'k ListedKind>,
+    wanted: impl IntoIterator<Item = &'k ListedKind>,
+    consequence: &str,
+    console: &mut Console,
+) -> (OwnedObjects, UnreadObjectMessages) {
+    let mut found = OwnedObjects::default();
+    let unread = list_objects_into(&mut found, asked, needed, wanted, console);
+    if !unread.failures.is_empty() {
+        console.note(&format!("some objects could not be read{consequence}"));
+    }
+    (found, unread)
+}
+
+/// Like [`read_objects`], but adds to objects that were read before.
+fn list_objects_into<'k>(
+    found: &mut OwnedObjects,
+    asked: &ConnectedServer,
+    needed: impl IntoIterator<Item = &'k ListedKind>,
+    wanted: impl IntoIterator<Item = &'k ListedKind>,
+    console: &mut Console,
+) -> UnreadObjectMessages {
+    let mut objects = ClusterLister::new(asked, None);
+    let needed = needed.into_iter().map(|kind| (kind, true));
+    for (kind, is_needed) in needed.chain(wanted.into_iter().map(|kind| (kind, false))) {
+        let mut missing = MissingObjects::default();
+        let mut add = |api_version: &str, object: Value<'_>, _: &mut Console| {
+            let kept = keep_needed_fields(kind, object, OptionalFields::WITH_MESSAGES);
+            if let Err(error) = found.add_copy(api_version, kind.kind, kept.root()) {
+                missing.add_description_or_only_count(|| error.to_string());
+            }
+        };
+        let whole = KeptFieldsAndSizeLimit::WHOLE_OBJECTS;
+        // Why something is missing was said, and the report does without it.
+        if objects.list_objects(kind, is_needed, whole, console, &mut add).is_err()
+            && let Some(kind) = object_kind(kind)
+        {
+            found.mark_unread(kind);
+        }
+        missing.print_and_add_to(&mut objects.omissions, console);
+    }
+    objects.omissions
 }
 
 #[cfg(test)]

@@ -4,33 +4,27 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::follow::{OutdatedReason, StateEvent, StateFollower};
+use super::OutdatedReason;
 use super::known::KnownState;
 use crate::cli::clock;
 use crate::cli::console::Console;
 use crate::cli::devices::require_one_profile;
-use crate::cli::live::object_kind;
+use crate::cli::live::{DEVICE_REPORT_KINDS, object_kind, watch_objects};
 use crate::cli::outcome::Failure;
 use crate::cli::shared::ReleaseArgs;
-use crate::cli::snapshot::{OptionalFields, WORKLOAD_KINDS, keep_needed_fields};
+use crate::cli::snapshot::{OptionalFields, WORKLOAD_KINDS};
 use crate::cli::state::OwnedObjects;
 use crate::cluster::{
-    CLAIM_TEMPLATES, Cluster, DEVICE_CLASSES, DEVICE_TAINT_RULES, ListedKind, NAMESPACES, NODES, ObjectWatch,
-    POD_DISRUPTION_BUDGETS, PODS, ProjectFn, RESOURCE_CLAIMS, RESOURCE_SLICES, Timing, WatchState,
-    WatchedKindStatus,
+    CLAIM_TEMPLATES, Cluster, ListedKind, NAMESPACES, NODES, ObjectWatch, POD_DISRUPTION_BUDGETS, Timing,
+    WatchState, WatchedKindStatus,
 };
 use tollgate_api::profile::Profile;
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime::{self, Timestamp};
 
-/// Kinds that the map of devices needs; without permission to list them, the command fails.
-const NEEDED_KINDS: [ListedKind; 5] =
-    [RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS];
 /// Kinds that forecasts and plans also read; without them, outcomes are unknown.
 const FORECAST_KINDS: [ListedKind; 4] = [NAMESPACES, NODES, CLAIM_TEMPLATES, POD_DISRUPTION_BUDGETS];
 
-/// Maximum time until all watches have listed their objects; large clusters take long.
-const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
 /// Interval for checking whether the watches are current.
 const WATCH_CHECK_PERIOD: Duration = Duration::from_millis(500);
 /// Time to wait after a change for more changes, because they come in groups.
@@ -74,21 +68,35 @@ impl ClusterSource {
     ) -> Result<(ClusterSource, KnownState), Failure> {
         let asked = release.live_server()?;
         let profile = require_one_profile(&release.live_profiles()?)?;
-        let project: ProjectFn =
-            Arc::new(|kind, _, object| Ok(keep_needed_fields(kind, object, OptionalFields::default())));
         let wanted: Vec<ListedKind> = FORECAST_KINDS.into_iter().chain(WORKLOAD_KINDS).collect();
-        let role = "manifests/components/drain";
         let cluster = asked.cluster.with_timing(Timing { max_backoff: MAX_BACKOFF, ..Timing::default() });
-        let watch = ObjectWatch::start(&cluster, &NEEDED_KINDS, &wanted, &project, role);
-        watch
-            .wait_until_synced(SYNC_TIMEOUT)
-            .map_err(|failures| Failure::from_kinds_that_cannot_be_listed(&failures))?;
+        let watch = watch_objects(&cluster, &DEVICE_REPORT_KINDS, &wanted, OptionalFields::default())?;
         watch.omitted_kind_notes().iter().for_each(|note| console.note(note));
         let name = asked.endpoint().to_string();
         let contact = start_probe(&cluster)?;
         let mut source = ClusterSource { watch, profile, name, revision: 0, outdated_because: None, contact };
         let first = source.read_state();
         Ok((source, first))
+    }
+
+    /// Waits for a change. An error says why the state may be outdated.
+    pub(super) fn next(&mut self) -> Result<KnownState, OutdatedReason> {
+        loop {
+            let revision = self.watch.wait_for_change(self.revision, WATCH_CHECK_PERIOD);
+            let trouble = self.outdated_reason();
+            let why = trouble.as_ref().map(|trouble| trouble.why.clone());
+            let before = std::mem::replace(&mut self.outdated_because, why);
+            // If only some watches are lost, changes from the others are still shown, with a note that the state may be
+            // old.
+            if revision > self.revision || (before.is_some() && trouble.is_none()) {
+                thread::sleep(SETTLE_TIME);
+                return Ok(self.read_state());
+            }
+            // The reason can change, too: the API server is back, and the user may no longer list a kind.
+            if let Some(trouble) = trouble.filter(|trouble| before.as_ref() != Some(&trouble.why)) {
+                return Err(trouble);
+            }
+        }
     }
 
     /// Returns why the state may be outdated, and since when; `None` if all watches are current.
@@ -181,25 +189,4 @@ fn start_probe(cluster: &Cluster) -> Result<Arc<Mutex<ServerReachability>>, Fail
     };
     thread::Builder::new().name("probe".to_owned()).spawn(check).map_err(anyhow::Error::from)?;
     Ok(contact)
-}
-
-impl StateFollower for ClusterSource {
-    fn next(&mut self) -> StateEvent {
-        loop {
-            let revision = self.watch.wait_for_change(self.revision, WATCH_CHECK_PERIOD);
-            let trouble = self.outdated_reason();
-            let why = trouble.as_ref().map(|trouble| trouble.why.clone());
-            let before = std::mem::replace(&mut self.outdated_because, why);
-            // If only some watches are lost, changes from the others are still shown, with a note that the state may be
-            // old.
-            if revision > self.revision || (before.is_some() && trouble.is_none()) {
-                thread::sleep(SETTLE_TIME);
-                return StateEvent::Changed(Box::new(self.read_state()));
-            }
-            // The reason can change, too: the API server is back, and the user may no longer list a kind.
-            if let Some(trouble) = trouble.filter(|trouble| before.as_ref() != Some(&trouble.why)) {
-                return StateEvent::Old(trouble);
-            }
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use super::follow::{OutdatedReason, StateEvent, StateFollower};
+use super::OutdatedReason;
 use super::known::KnownState;
 use crate::cli::console::Console;
 use crate::cli::devices::{self, require_one_profile};
@@ -73,6 +73,20 @@ impl DumpSource {
         })
     }
 
+    /// Waits until the files have changed, and reads them. An error says why they cannot be read.
+    pub(super) fn next(&mut self) -> Result<KnownState, OutdatedReason> {
+        let is_stdin = self.state.paths.iter().any(|path| path.as_os_str() == "-");
+        loop {
+            std::thread::sleep(FILE_CHECK_PERIOD);
+            if is_stdin || self.file_versions() == self.seen {
+                continue;
+            }
+            let mut console = Console::captured();
+            let outdated = |failure: Failure| OutdatedReason { why: failure.message(), current_until: None };
+            return self.read(&mut console).map_err(outdated);
+        }
+    }
+
     fn file_versions(&self) -> Vec<FileVersion> {
         let Ok(inputs) = files::collect_all_or_fail(&self.state.paths) else { return Vec::new() };
         let version = |input: &Input| {
@@ -90,23 +104,4 @@ impl DumpSource {
 fn time_and_size(path: &Path) -> Option<(SystemTime, u64)> {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
-}
-
-impl StateFollower for DumpSource {
-    fn next(&mut self) -> StateEvent {
-        let is_stdin = self.state.paths.iter().any(|path| path.as_os_str() == "-");
-        loop {
-            std::thread::sleep(FILE_CHECK_PERIOD);
-            if is_stdin || self.file_versions() == self.seen {
-                continue;
-            }
-            let mut console = Console::captured();
-            return match self.read(&mut console) {
-                Ok(state) => StateEvent::Changed(Box::new(state)),
-                Err(failure) => {
-                    StateEvent::Old(OutdatedReason { why: failure.message(), current_until: None })
-                }
-            };
-        }
-    }
 }

@@ -25,15 +25,11 @@ const MAX_WAITING_QUESTIONS: usize = 16;
 /// Maximum time to compute an answer.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(100);
 
-/// The pages of `tollgate ui`, and the thread that answers their questions.
+/// The pages of `tollgate ui`: the state and the questions, which the server of the pages shares with the thread that
+/// answers questions.
 pub(super) struct UiPages {
-    shared: Arc<SharedUiData>,
-    memory: Mutex<ClassMatchCache>,
-}
-
-/// The state and the questions, shared by the server of the pages and the thread that answers questions.
-struct SharedUiData {
     board: Arc<LivePageStore>,
+    memory: Mutex<ClassMatchCache>,
     state: RwLock<Arc<KnownState>>,
     questions: Mutex<Questions>,
     asked: Condvar,
@@ -44,13 +40,8 @@ struct SharedUiData {
 #[derive(Default)]
 struct Questions {
     waiting: VecDeque<WaitingQuestion>,
-    current: Option<CurrentQuestion>,
-}
-
-/// The question that is being answered. Its page sets `is_superseded` with a newer one.
-struct CurrentQuestion {
-    page: String,
-    is_superseded: Arc<AtomicBool>,
+    /// The page of the question that is being answered, and a flag that a newer question of this page sets.
+    current: Option<(String, Arc<AtomicBool>)>,
 }
 
 struct WaitingQuestion {
@@ -66,38 +57,36 @@ impl UiPages {
         board: Arc<LivePageStore>,
         first: KnownState,
         commands: CommandParts,
-    ) -> Result<UiPages, Failure> {
-        let mut memory = ClassMatchCache::default();
-        publish_state(&board, &first, &mut memory);
-        let shared = Arc::new(SharedUiData {
+    ) -> Result<Arc<UiPages>, Failure> {
+        let pages = Arc::new(UiPages {
             board,
+            memory: Mutex::default(),
             state: RwLock::new(Arc::new(first)),
             questions: Mutex::default(),
             asked: Condvar::new(),
             commands,
         });
-        let of_thread = shared.clone();
+        pages.publish_state(&pages.state());
+        let of_thread = pages.clone();
         let answer = move || loop {
             of_thread.answer_next();
             of_thread.questions.lock().unwrap_or_else(PoisonError::into_inner).current = None;
         };
         thread::Builder::new().name("answers".to_owned()).spawn(answer).map_err(anyhow::Error::from)?;
-        Ok(UiPages { shared, memory: Mutex::new(memory) })
+        Ok(pages)
     }
 
     /// Publishes a new state on the pages.
     pub(super) fn set_state(&self, state: KnownState) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        publish_state(&self.shared.board, &state, &mut memory);
-        *self.shared.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
+        self.publish_state(&state);
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
     }
-}
 
-fn publish_state(board: &LivePageStore, state: &KnownState, memory: &mut ClassMatchCache) {
-    board.publish(state.devices_report(memory), &state.taken, state.trouble.clone());
-}
+    fn publish_state(&self, state: &KnownState) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        self.board.publish(state.devices_report(&mut memory), &state.taken, state.trouble.clone());
+    }
 
-impl SharedUiData {
     fn state(&self) -> Arc<KnownState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -114,7 +103,7 @@ impl SharedUiData {
     }
 
     /// Waits for a question and answers it.
-    fn answer_next(self: &Arc<Self>) {
+    fn answer_next(&self) {
         let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         let questions = self.asked.wait_while(questions, |questions| questions.waiting.is_empty());
         let mut questions = questions.unwrap_or_else(PoisonError::into_inner);
@@ -124,20 +113,20 @@ impl SharedUiData {
             return;
         }
         let is_superseded = Arc::new(AtomicBool::new(false));
-        questions.current = Some(CurrentQuestion { page, is_superseded: is_superseded.clone() });
+        questions.current = Some((page, is_superseded.clone()));
         drop(questions);
         let (start, asked) = (clock::monotonic(), is_superseded.clone());
         let stop: StopFn =
             Arc::new(move || start.elapsed() > MAX_ANSWER_TIME || asked.load(Ordering::Acquire));
         let state = self.state();
+        let failed = |why: &str| WhatIfAnswer { errors: vec![why.to_owned()], ..WhatIfAnswer::default() };
         let work = || match question.and_then(|question| self.resolve_devices(question)) {
             Ok(question) => question.answer(&state, &self.commands),
-            Err(failure) => WhatIfAnswer { errors: vec![failure.message()], ..WhatIfAnswer::default() },
+            Err(failure) => failed(&failure.message()),
         };
         // A bug in one answer must not be the end of all others. The hook has reported it.
         let answered =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run_until_stopped(stop, work)));
-        let failed = |why: &str| WhatIfAnswer { errors: vec![why.to_owned()], ..WhatIfAnswer::default() };
         let found = match answered {
             Ok(Some(found)) => found,
             Ok(None) if start.elapsed() > MAX_ANSWER_TIME => {
@@ -157,34 +146,34 @@ impl SharedUiData {
 impl Site for UiPages {
     fn get(&self, path: &str, query: &Query) -> Option<Answer> {
         if path != "/device" {
-            return self.shared.board.get(path);
+            return self.board.get(path);
         }
         let id = query.get("id")?;
-        let related = devices_sharing_counters(&self.shared.state(), &self.shared.board.device_of_cell(id)?);
-        self.shared.board.device_details(id, &related)
+        let related = devices_sharing_counters(&self.state(), &self.board.device_of_cell(id)?);
+        self.board.device_details(id, &related)
     }
 
     fn revision(&self) -> watch::Receiver<u64> {
-        self.shared.board.revision()
+        self.board.revision()
     }
 
     fn changes_since(&self, revision: u64) -> Answer {
-        self.shared.board.changes_since(revision)
+        self.board.changes_since(revision)
     }
 
     fn ask_replacing_earlier_question(&self, json: Bytes) -> oneshot::Receiver<Answer> {
         let (answer, receiver) = oneshot::channel();
         let question = WhatIfQuestion::parse(&json);
         let page = question.as_ref().map_or_else(|_| String::new(), |question| question.page.clone());
-        let mut questions = self.shared.questions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(current) = questions.current.as_ref().filter(|current| current.page == page) {
-            current.is_superseded.store(true, Ordering::Release);
+        let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, is_superseded)) = questions.current.as_ref().filter(|(asking, _)| *asking == page) {
+            is_superseded.store(true, Ordering::Release);
         }
         questions.waiting.retain(|waiting| waiting.page != page);
         // Without its sender, a question is refused, and its page asks again later.
         if questions.waiting.len() < MAX_WAITING_QUESTIONS {
             questions.waiting.push_back(WaitingQuestion { page, question, answer });
-            self.shared.asked.notify_one();
+            self.asked.notify_one();
         }
         receiver
     }

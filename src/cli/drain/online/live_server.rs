@@ -1,25 +1,31 @@
 //! A running cluster as a [`Server`]: watches for the objects, requests for everything else, and the clock.
+//!
+//! `--record FILE` writes every request with its answer, every change that the watches showed, and the times, for whoever
+//! wants to know afterwards what a drain did and saw. The tests replay recordings of real clusters with it. One JSON
+//! object per line; a line with `at` ends what belongs to one call of a [`Server`].
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::recording::Recorder;
+use serde_json::value::RawValue;
+
 use super::server::{ObjectKey, ObjectStore, Server, ServerResponse};
+use super::time::micro_time;
 use crate::cli::clock;
-use crate::cli::live::object_kind;
+use crate::cli::live::{object_kind, watch_objects};
 use crate::cli::outcome::Failure;
 use crate::cli::snapshot::{OptionalFields, keep_needed_fields};
 use crate::cli::state::OwnedObject;
 use crate::cluster::{
     ApiError, Cluster, DrainApiRequest, KeptFieldsAndSizeLimit, ListEvent, ListOutcome, ListedKind,
-    ObjectWatch, ProjectFn, RESOURCE_CLAIMS, WatchState, WatchedObject,
+    ObjectWatch, RESOURCE_CLAIMS, WatchState, WatchedObject,
 };
+use crate::report::record::{Json, record};
 use tollgate_forecast::ObjectKind;
 use tollgate_formats::gotime::Timestamp;
 
-/// Maximum time until all watches have listed their objects; large clusters take long.
-const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
 /// Longest sleep without a look at the interrupt flag, so that Ctrl-C ends a pause soon.
 const INTERRUPT_PERIOD: Duration = Duration::from_millis(100);
 
@@ -44,12 +50,7 @@ impl LiveServer {
         wanted: &[ListedKind],
         recorder: Option<Recorder>,
     ) -> Result<(LiveServer, Vec<String>), Failure> {
-        let project: ProjectFn =
-            Arc::new(|kind, _, object| Ok(keep_needed_fields(kind, object, OptionalFields::WITH_MESSAGES)));
-        let watch = ObjectWatch::start(cluster, needed, wanted, &project, "manifests/components/drain");
-        watch
-            .wait_until_synced(SYNC_TIMEOUT)
-            .map_err(|failures| Failure::from_kinds_that_cannot_be_listed(&failures))?;
+        let watch = watch_objects(cluster, needed, wanted, OptionalFields::WITH_MESSAGES)?;
         let mut objects = ObjectStore::default();
         for status in watch.status() {
             // Of what the user may not list, nothing is known.
@@ -94,9 +95,12 @@ impl LiveServer {
         self.objects.insert_or_remove(key, stored);
     }
 
-    /// Sets the time that [`Server::time_of_last_exchange`] returns until the next call.
-    fn set_cached_time_to_now(&mut self) {
+    /// Sets the time that [`Server::time_of_last_exchange`] returns until the next call, and records the exchange.
+    fn end_exchange(&mut self, record: impl FnOnce(&mut Recorder, Timestamp)) {
         self.now = clock::timestamp();
+        if let Some(recorder) = &mut self.recorder {
+            record(recorder, self.now);
+        }
     }
 }
 
@@ -112,10 +116,7 @@ impl Server for LiveServer {
             std::thread::sleep(part);
             left = left.saturating_sub(part);
         }
-        self.set_cached_time_to_now();
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_call(self.now, "pause", &Ok(()));
-        }
+        self.end_exchange(|recorder, now| recorder.record_call(now, "pause", &Ok(())));
     }
 
     fn catch_interrupts(&mut self) {
@@ -128,10 +129,7 @@ impl Server for LiveServer {
 
     fn send(&mut self, request: &DrainApiRequest) -> Result<ServerResponse, ApiError> {
         let answer = self.cluster.send(request.clone()).map(|(code, body)| ServerResponse { code, body });
-        self.set_cached_time_to_now();
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_request(self.now, request, &answer);
-        }
+        self.end_exchange(|recorder, now| recorder.record_request(now, request, &answer));
         answer
     }
 
@@ -150,12 +148,9 @@ impl Server for LiveServer {
             }
             None => self.copy_watched_objects(),
         }
-        self.set_cached_time_to_now();
         let failures = self.watch.missing_data_messages();
         let result = if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) };
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_call(self.now, "refresh", &result);
-        }
+        self.end_exchange(|recorder, now| recorder.record_call(now, "refresh", &result));
         result
     }
 
@@ -189,16 +184,80 @@ impl Server for LiveServer {
                 ListEvent::Page { .. } => {}
             },
         );
-        self.set_cached_time_to_now();
         let result = match listed {
             Ok(ListOutcome::All { .. }) if left_out.is_empty() => Ok(claims),
             Ok(ListOutcome::All { .. }) => Err(left_out.join("; ")),
             Ok(ListOutcome::NotServed) => Err("the API server does not serve resourceclaims".to_owned()),
             Err(error) => Err(format!("cannot list resourceclaims: {error}")),
         };
-        if let Some(recorder) = &mut self.recorder {
-            recorder.record_claims(self.now, &result);
-        }
+        self.end_exchange(|recorder, now| recorder.record_claims(now, &result));
         result
+    }
+}
+
+/// Writes the recording of a drain (`--record`): each request with its answer, and each change that the watches
+/// show.
+pub(super) struct Recorder {
+    out: Box<dyn Write + Send>,
+}
+
+impl Recorder {
+    /// A recorder that writes to `out`.
+    pub(super) fn new(out: Box<dyn Write + Send>) -> Recorder {
+        Recorder { out }
+    }
+
+    /// Writes a line. An error is ignored, because a recording that cannot be written must not end a drain.
+    fn write_json_line(&mut self, line: &Json) {
+        _ = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
+    }
+
+    /// Records that an object has changed, or was deleted if `object` is `None`.
+    fn record_change(&mut self, key: &ObjectKey, object: Option<&OwnedObject>) {
+        let (kind, namespace, name) = key;
+        self.write_json_line(&record! {
+            "kind": kind.name(),
+            "apiVersion": object.map_or("", |stored| &*stored.api_version),
+            "namespace": namespace,
+            "name": name,
+            "object": object.and_then(|stored| RawValue::from_string(stored.object.root().to_json()).ok()),
+        });
+    }
+
+    /// Records the end of a call of the server that sends no write request: `connect`, `refresh`, `claims` or
+    /// `pause`.
+    fn record_call<T>(&mut self, at: Timestamp, call: &str, result: &Result<T, String>) {
+        let problem = result.as_ref().err();
+        self.write_json_line(&record! { "at": micro_time(at), "call": call, "problem" if given: problem });
+    }
+
+    /// Records a request with its answer.
+    fn record_request(
+        &mut self,
+        at: Timestamp,
+        request: &DrainApiRequest,
+        answer: &Result<ServerResponse, ApiError>,
+    ) {
+        let (method, path) = request.method_and_path();
+        let (code, text) = match answer {
+            Ok(answer) => (Some(answer.code), answer.body.clone()),
+            Err(error) => (None, error.to_string()),
+        };
+        self.write_json_line(&record! {
+            "at": micro_time(at),
+            "send": format!("{method} {path}"),
+            "body" if given: request.body(),
+            "code" if given: code,
+            "answer": text,
+        });
+    }
+
+    /// Records the result of listing the claims.
+    fn record_claims(&mut self, at: Timestamp, result: &Result<ObjectStore, String>) {
+        for (api_version, claim) in result.iter().flat_map(ObjectStore::claims) {
+            let claim = RawValue::from_string(claim.to_json()).ok();
+            self.write_json_line(&record! { "claim": claim, "apiVersion": api_version });
+        }
+        self.record_call(at, "claims", result);
     }
 }

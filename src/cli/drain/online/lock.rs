@@ -10,8 +10,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::event::Event;
-use super::halt::StopReason;
-use super::run::Run;
+use super::run::{Run, StopReason};
 use super::time::{micro_time, seconds_between};
 pub(super) use crate::cluster::DRAIN_LEASE as LEASE_NAME;
 use crate::cluster::DrainApiRequest;
@@ -35,10 +34,11 @@ pub(in crate::cli::drain) struct LockSettings {
     pub(super) holder: String,
 }
 
-/// Exists while this drain holds the Lease, with the time of the last renewal.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct HeldLock {
-    renewed: Timestamp,
+impl LockSettings {
+    /// Returns namespace and name of the Lease.
+    fn lease(&self) -> String {
+        format!("{}/{LEASE_NAME}", self.namespace)
+    }
 }
 
 /// The fields of a Lease that a drain reads.
@@ -77,10 +77,7 @@ impl Run<'_> {
     /// `None` if it can.
     pub(super) fn lock_read_problem(&mut self) -> Result<Option<String>, StopReason> {
         let Some(lock) = self.settings.lock.clone() else { return Ok(None) };
-        match self.read_lease(&lock)? {
-            Ok(_) => Ok(None),
-            Err(problem) => Ok(Some(problem)),
-        }
+        Ok(self.read_lease(&lock)?.err())
     }
 
     /// Takes the Lease. If another drain holds it, waits until that Lease has expired; refuses if it is renewed
@@ -90,7 +87,7 @@ impl Run<'_> {
         let mut seen: Option<(String, String, Timestamp)> = None;
         loop {
             let lease = self.read_lease(&lock)?.map_err(StopReason::Refused)?;
-            let now = self.server.time_of_last_exchange();
+            let now = self.now();
             let is_held = !lease.holder.is_empty() && lease.holder != lock.holder;
             match &seen {
                 // The plan that the user has seen is out of date.
@@ -101,9 +98,9 @@ impl Run<'_> {
                         ("has just ended", "to make a new plan")
                     };
                     return Err(StopReason::Refused(format!(
-                        "another drain {what}: {holder} holds the Lease {}/{LEASE_NAME} or held it; two drains would count on \
-                         the same free devices, so run this command again {when}",
-                        lock.namespace
+                        "another drain {what}: {holder} holds the Lease {} or held it; two drains would count on the same \
+                         free devices, so run this command again {when}",
+                        lock.lease()
                     )));
                 }
                 Some((_, _, since)) if seconds_between(*since, now) <= lease.duration => {}
@@ -116,8 +113,8 @@ impl Run<'_> {
                 }
                 _ => {
                     if self.write_lease(&lock, &lease, &lock.holder, now)? {
-                        let name = format!("{}/{LEASE_NAME}", lock.namespace);
-                        self.notify_observer(&Event::Locked { lease: name, holder: lock.holder.clone() });
+                        let (lease, holder) = (lock.lease(), lock.holder.clone());
+                        self.notify_observer(&Event::Locked { lease, holder });
                         return Ok(());
                     }
                     // Somebody was faster; look again.
@@ -130,53 +127,51 @@ impl Run<'_> {
 
     /// Renews the Lease if the last renewal is 10 seconds old. Returns an error if this drain no longer holds it.
     pub(super) fn renew_lock_if_due(&mut self) -> Result<(), StopReason> {
-        let (Some(lock), Some(held)) = (self.settings.lock.clone(), self.lock.clone()) else { return Ok(()) };
+        let (Some(lock), Some(renewed)) = (self.settings.lock.clone(), self.lock_renewed) else {
+            return Ok(());
+        };
         // A clock that was set back must not keep the Lease from being renewed.
-        if (0..RENEW_AFTER_SECONDS)
-            .contains(&seconds_between(held.renewed, self.server.time_of_last_exchange()))
-        {
+        if (0..RENEW_AFTER_SECONDS).contains(&seconds_between(renewed, self.now())) {
             return Ok(());
         }
         // A Lease that has expired, because the machine slept, may be someone else's by now.
         let lease = self.read_lease(&lock)?.map_err(StopReason::Stopped)?;
-        let now = self.server.time_of_last_exchange();
+        let now = self.now();
         if lease.holder == lock.holder && self.write_lease(&lock, &lease, &lock.holder, now)? {
             return Ok(());
         }
-        self.lock = None;
+        self.lock_renewed = None;
         let other = if lease.holder.is_empty() { "nobody" } else { lease.holder.as_str() };
         Err(StopReason::Stopped(format!(
-            "the Lease {}/{LEASE_NAME} is no longer held by this drain: it is held by {other}",
-            lock.namespace
+            "the Lease {} is no longer held by this drain: it is held by {other}",
+            lock.lease()
         )))
     }
 
     /// Gives the Lease back. Errors are ignored, because the Lease expires by itself.
     pub(super) fn release_lock(&mut self) {
-        let (Some(lock), Some(_)) = (self.settings.lock.clone(), self.lock.clone()) else { return };
+        let (Some(lock), Some(_)) = (self.settings.lock.clone(), self.lock_renewed) else { return };
         let Ok(Ok(lease)) = self.read_lease(&lock) else { return };
         if lease.holder == lock.holder {
-            let now = self.server.time_of_last_exchange();
+            let now = self.now();
             _ = self.write_lease(&lock, &lease, "", now);
         }
-        self.lock = None;
+        self.lock_renewed = None;
     }
 
     /// Reads the Lease. The inner error says why it cannot be used: it does not exist or is not readable.
     fn read_lease(&mut self, lock: &LockSettings) -> Result<Result<LeaseView, String>, StopReason> {
-        let namespace = lock.namespace.clone();
-        let answer = self.send_with_retries(&DrainApiRequest::GetLease { namespace: namespace.clone() })?;
+        let request = DrainApiRequest::GetLease { namespace: lock.namespace.clone() };
+        let answer = self.send_with_retries(&request)?;
         Ok(match answer.code {
             404 => Err(format!(
-                "there is no Lease {namespace}/{LEASE_NAME}, which keeps two drains from running at once; apply \
+                "there is no Lease {}, which keeps two drains from running at once; apply \
                  manifests/components/drain/rbac.yaml (its namespace must exist), name the namespace of the Lease with \
-                 --lock-namespace, or add --no-lock"
+                 --lock-namespace, or add --no-lock",
+                lock.lease()
             )),
             _ if answer.is_success() => LeaseView::parse(&answer.body),
-            _ => Err(format!(
-                "cannot read the Lease {namespace}/{LEASE_NAME}: {}",
-                answer.status_code_and_message()
-            )),
+            _ => Err(format!("cannot read the Lease {}: {}", lock.lease(), answer.status_code_and_message())),
         })
     }
 
@@ -220,14 +215,10 @@ impl Run<'_> {
         match answer.code {
             409 => Ok(false),
             _ if answer.is_success() => {
-                self.lock = (!holder.is_empty()).then_some(HeldLock { renewed: now });
+                self.lock_renewed = (!holder.is_empty()).then_some(now);
                 Ok(true)
             }
-            _ => Err(StopReason::Stopped(format!(
-                "cannot write the Lease {}/{LEASE_NAME}: {}",
-                lock.namespace,
-                answer.status_code_and_message()
-            ))),
+            _ => Err(StopReason::answered(format!("cannot write the Lease {}", lock.lease()), &answer)),
         }
     }
 }

@@ -5,9 +5,8 @@
 use std::collections::BTreeSet;
 
 use super::event::Event;
-use super::halt::StopReason;
 use super::rule_object::foreign_rule_message;
-use super::run::{Run, into_refusal};
+use super::run::{Run, StopReason, into_refusal};
 use crate::cluster::{
     API_CALLS, AccessAttributes, ApiCall, CallTarget, DrainApiRequest, NeededBy, ObjectNames,
 };
@@ -78,12 +77,7 @@ impl Run<'_> {
                             _ => "the ClusterRole tollgate-drain",
                         });
                     }
-                    None => {
-                        return Err(StopReason::Stopped(format!(
-                            "cannot check permissions: {}",
-                            answer.status_code_and_message()
-                        )));
-                    }
+                    None => return Err(StopReason::answered("cannot check permissions", &answer)),
                 }
             }
         }

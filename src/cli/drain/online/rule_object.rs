@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::halt::StopReason;
 use super::rules::DrainRule;
+use super::run::StopReason;
 use super::settings::RunSettings;
 use crate::report::record::record;
 use tollgate_api::profile::Version;

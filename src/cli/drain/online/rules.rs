@@ -10,20 +10,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::event::Event;
-use super::halt::StopReason;
 use super::rule_object::{
     RuleMetadata, deleted_rule_message, foreign_rule_message, parse_rule, rule_json, selector_of_rule,
     string_members,
 };
-use super::run::{POLL_INTERVAL, Run};
+use super::run::{POLL_INTERVAL, Run, StopReason};
 use super::server::ServerResponse;
 use super::time::seconds_between;
+use super::workloads::condition;
 use crate::cluster::DrainApiRequest;
 use tollgate_document::doc::Value;
 use tollgate_drain::{
     DrainPlan, FLAGS_ANNOTATION, ID_LABEL, PlannedRule, STARTED_ANNOTATION, TARGET_ANNOTATION,
     drain_id_from_targets_and_key,
 };
+use tollgate_engine::impact::EVICTION_IN_PROGRESS;
 use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_engine::rule_annotations;
 use tollgate_forecast::ObjectKind;
@@ -82,15 +83,18 @@ impl Effect {
 }
 
 impl Run<'_> {
+    /// Returns the watched rules with the label of this drain.
+    pub(super) fn own_stored_rules(&self) -> impl Iterator<Item = Value<'_>> {
+        let id = drain_id_from_targets_and_key(&self.settings.request);
+        let rules = self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule);
+        rules.filter(move |rule| rule.get("metadata").get("labels").get(ID_LABEL).str() == id)
+    }
+
     /// Reads the rules of this drain from the cluster.
     pub(super) fn load_own_rules(&mut self) -> Result<(), StopReason> {
-        let id = drain_id_from_targets_and_key(&self.settings.request);
         let mut found = Vec::new();
-        for rule in self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule) {
+        for rule in self.own_stored_rules() {
             let metadata = rule.get("metadata");
-            if metadata.get("labels").get(ID_LABEL).str() != id {
-                continue;
-            }
             let (name, taint) = (metadata.get("name").str(), rule.get("spec").get("taint"));
             let effect = match taint.get("effect").str() {
                 "None" => Effect::None,
@@ -208,11 +212,8 @@ impl Run<'_> {
         } else if answer.is_success() {
             answer.body
         } else {
-            return Err(StopReason::Stopped(format!(
-                "the API server rejects rule {}: {}",
-                rule.name,
-                answer.status_code_and_message()
-            )));
+            let what = format!("the API server rejects rule {}", rule.name);
+            return Err(StopReason::answered(what, &answer));
         };
         let stored = parse_rule(&body)?;
         stored.root().get("metadata").get("uid").str().clone_into(&mut rule.uid);
@@ -228,7 +229,7 @@ impl Run<'_> {
         let notes = &self.settings.notes;
         let mut all = BTreeMap::from([
             (TARGET_ANNOTATION.to_owned(), self.settings.request.typed.join(" ")),
-            (STARTED_ANNOTATION.to_owned(), gotime::rfc3339(self.server.time_of_last_exchange())),
+            (STARTED_ANNOTATION.to_owned(), gotime::rfc3339(self.now())),
         ]);
         let flags = Some(&notes.flags).filter(|flags| !flags.is_empty());
         let optional = [
@@ -245,13 +246,13 @@ impl Run<'_> {
     /// Waits until the eviction controller has written a condition for every rule with the effect None, which
     /// proves that the cluster acts on rules.
     fn wait_for_eviction_controller_conditions(&mut self, plan: &DrainPlan) -> Result<(), StopReason> {
-        let since = self.server.time_of_last_exchange();
+        let since = self.now();
         let open = self.rules.iter().filter(|rule| rule.effect == Effect::None);
         let mut left: Vec<String> = open.map(|rule| rule.name.clone()).collect();
         while !left.is_empty() {
             self.refresh_objects_with_retries()?;
             self.check_rules_unchanged()?;
-            let waited = seconds_between(since, self.server.time_of_last_exchange());
+            let waited = seconds_between(since, self.now());
             let mut unseen = Vec::new();
             for name in left {
                 let Some(message) = self.eviction_condition_message(&name) else {
@@ -292,19 +293,18 @@ impl Run<'_> {
     fn eviction_condition_message(&self, name: &str) -> Option<String> {
         let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", name)?;
         let generation = rule.get("metadata").get("generation").int();
-        let mut conditions = rule.get("status").get("conditions").items();
-        let condition = conditions.find(|condition| condition.get("type").str() == "EvictionInProgress")?;
+        let condition = condition(rule, EVICTION_IN_PROGRESS);
         let is_current = condition.get("observedGeneration").int() >= generation;
-        is_current.then(|| condition.get("message").str().to_owned())
+        (condition.exists() && is_current).then(|| condition.get("message").str().to_owned())
     }
 
     /// Waits until the watch shows the rules as they were written.
     fn wait_until_watch_shows_rules(&mut self) -> Result<(), StopReason> {
-        let since = self.server.time_of_last_exchange();
+        let since = self.now();
         loop {
             self.refresh_objects_with_retries()?;
             let Err(problem) = self.verify_watched_rules() else { return Ok(()) };
-            if seconds_between(since, self.server.time_of_last_exchange()) >= MAX_CONDITION_WAIT_SECONDS {
+            if seconds_between(since, self.now()) >= MAX_CONDITION_WAIT_SECONDS {
                 return Err(StopReason::Stopped(problem));
             }
             self.wait_and_refresh_objects(Duration::from_millis(200))?;
@@ -388,11 +388,9 @@ impl Run<'_> {
                 409 => {}
                 _ if answer.is_success() => return Ok(()),
                 _ => {
-                    return Err(StopReason::Stopped(format!(
-                        "the API server rejects the effect {} for rule {name}: {}",
-                        wanted.effect.name(),
-                        answer.status_code_and_message()
-                    )));
+                    let effect = wanted.effect.name();
+                    let what = format!("the API server rejects the effect {effect} for rule {name}");
+                    return Err(StopReason::answered(what, &answer));
                 }
             }
         }
@@ -413,10 +411,7 @@ impl Run<'_> {
             return Err(StopReason::Stopped(deleted_rule_message(name)));
         }
         if !answer.is_success() {
-            return Err(StopReason::Stopped(format!(
-                "cannot read rule {name}: {}",
-                answer.status_code_and_message()
-            )));
+            return Err(StopReason::answered(format_args!("cannot read rule {name}"), &answer));
         }
         let stored = parse_rule(&answer.body)?;
         let id = stored.root().get("metadata").get("labels").get(ID_LABEL).str();
@@ -447,12 +442,7 @@ impl Run<'_> {
                 404 => return Ok(()),
                 409 => {}
                 _ if answer.is_success() => return self.wait_until_deleted(&name),
-                _ => {
-                    return Err(StopReason::Stopped(format!(
-                        "cannot delete rule {name}: {}",
-                        answer.status_code_and_message()
-                    )));
-                }
+                _ => return Err(StopReason::answered(format_args!("cannot delete rule {name}"), &answer)),
             }
         }
         Err(StopReason::Stopped(format!("rule {name} is changed by others all the time")))

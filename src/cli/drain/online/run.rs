@@ -3,6 +3,9 @@
 //! It talks to a [`Server`] and tells what happens as [`Event`]s. All state is in the cluster: the rules, with their
 //! labels and annotations, the Lease, and the pods. A drain that was killed goes on when the same command runs again.
 //!
+//! The proof is that no claim holds the devices that the rules select, in two lists of all claims, some seconds apart. It
+//! reads claims and not slices, because a driver that restarts has no slices for a while; and anew, not from a watch.
+//!
 //! Invariant: nothing is written but DeviceTaintRules of this drain, evictions and confirmed deletes with the uid of a
 //! pod as precondition, and the Lease. Each of them is a `DrainApiRequest`; there is no other way to write.
 
@@ -10,19 +13,21 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::event::{Event, HoldingClaim, PodRef};
-use super::halt::StopReason;
-use super::lock::HeldLock;
 use super::reporter::ContinueAndUndoCommands;
 use super::rules::DrainRule;
 use super::server::{Server, ServerResponse};
-pub(super) use super::settings::RunSettings;
 use super::time::seconds_between;
 use super::workloads::PodsByWorkload;
 use crate::cli::forecast::simulate_samples;
 use crate::cluster::{ApiError, DrainApiRequest};
-use tollgate_drain::{ClaimHoldingSelectedDevices, DeviceId, DrainPlan, PlanInput, PlannedPod};
+use tollgate_drain::{
+    ClaimHoldingSelectedDevices, DeviceId, DrainPlan, PlanInput, PlannedPod, holding_claims,
+};
+use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::Settings;
 use tollgate_formats::gotime::Timestamp;
+
+pub(super) use super::settings::RunSettings;
 
 /// Maximum number of attempts for a request if the API server fails or cannot be reached. Pauses in between are
 /// 1, 2, 4, … seconds.
@@ -49,6 +54,27 @@ pub(super) enum Ending {
     Refused(String),
 }
 
+/// The reason why a drain ends before all its steps are done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum StopReason {
+    /// The drain did not start, or its rules were deleted again: no pod was evicted, and no rule is left.
+    Refused(String),
+    /// The drain stopped halfway. Its rules stay, so that no new pod gets devices that are free already.
+    Stopped(String),
+}
+
+impl StopReason {
+    /// Stops the drain because of a bug in this program.
+    pub(super) fn internal(error: impl std::fmt::Display) -> StopReason {
+        StopReason::Stopped(format!("internal error: {error}"))
+    }
+
+    /// Stops the drain because of an answer of the API server; `what` says what failed.
+    pub(super) fn answered(what: impl std::fmt::Display, answer: &ServerResponse) -> StopReason {
+        StopReason::Stopped(format!("{what}: {}", answer.status_code_and_message()))
+    }
+}
+
 /// Receives the events of a drain, and asks the user for confirmation.
 pub(super) trait DrainUserInterface {
     /// Called for each event.
@@ -64,7 +90,8 @@ pub(super) struct Run<'r> {
     pub(super) server: &'r mut dyn Server,
     pub(super) settings: &'r RunSettings,
     pub(super) observer: &'r mut dyn DrainUserInterface,
-    pub(super) lock: Option<HeldLock>,
+    /// When this drain last renewed the Lease; `None` while it does not hold it.
+    pub(super) lock_renewed: Option<Timestamp>,
     /// The rules of this drain, as they must stay.
     pub(super) rules: Vec<DrainRule>,
     /// Uids of the pods that may be on the devices: those that had them before they were closed, or got them
@@ -127,7 +154,7 @@ impl<'r> Run<'r> {
             server,
             settings,
             observer,
-            lock: None,
+            lock_renewed: None,
             rules: Vec::new(),
             known_pods: BTreeSet::new(),
             plan: None,
@@ -144,7 +171,7 @@ impl<'r> Run<'r> {
     }
 
     fn run_steps(&mut self) -> Result<Ending, StopReason> {
-        let began = self.server.time_of_last_exchange();
+        let began = self.now();
         self.refresh_objects_with_retries().map_err(into_refusal)?;
         self.load_own_rules()?;
         // A wave that evicted nothing has tested nothing.
@@ -153,7 +180,7 @@ impl<'r> Run<'r> {
             .is_some_and(|record| record.wave > 0 || !self.evicted_pods_of_wave(&record).is_empty());
         let plan = self.make_plan().map_err(StopReason::Refused)?;
         self.run_preflight_checks(&plan)?;
-        if !self.observer.show_plan_and_confirm(self.server.time_of_last_exchange(), self.settings, &plan) {
+        if !self.observer.show_plan_and_confirm(self.now(), self.settings, &plan) {
             return Ok(Ending::NotConfirmed);
         }
         let forceable: BTreeSet<String> =
@@ -161,12 +188,7 @@ impl<'r> Run<'r> {
         self.known_pods.extend(plan.pods.iter().map(|pod| pod.uid.clone()));
         self.set_plan(plan);
         self.server.catch_interrupts();
-        let workloads = PodsByWorkload::from_state_without_daemon_sets(
-            &self.server.objects().state(),
-            self.settings.wait,
-            began,
-        );
-        self.pending_before = workloads.unschedulable_pod_uids();
+        self.pending_before = self.pods_by_workload(began).unschedulable_pod_uids();
         let has_rules = !self.rules.is_empty();
         self.take_lock_or_wait_for_expiry()
             .map_err(|halt| if has_rules { halt } else { into_refusal(halt) })?;
@@ -174,7 +196,7 @@ impl<'r> Run<'r> {
         self.refresh_objects_with_retries().map_err(into_refusal)?;
         self.load_own_rules()?;
         self.set_no_schedule_or_roll_back()?;
-        self.closed = Some(self.server.time_of_last_exchange());
+        self.closed = Some(self.now());
         self.wait_for_last_wave_of_earlier_run()?;
         self.move_all_waves(&forceable)?;
         self.prove_devices_free(began)
@@ -182,7 +204,18 @@ impl<'r> Run<'r> {
 
     /// Passes an event to the observer.
     pub(super) fn notify_observer(&mut self, event: &Event) {
-        self.observer.report_event(self.server.time_of_last_exchange(), event);
+        self.observer.report_event(self.now(), event);
+    }
+
+    /// Returns the time at the end of the last exchange with the API server.
+    pub(super) fn now(&self) -> Timestamp {
+        self.server.time_of_last_exchange()
+    }
+
+    /// Returns the watched pods by workload.
+    pub(super) fn pods_by_workload(&self, now: Timestamp) -> PodsByWorkload {
+        let state = self.server.objects().state();
+        PodsByWorkload::from_state_without_daemon_sets(&state, self.settings.wait, now)
     }
 
     /// Makes a plan for the current state of the cluster.
@@ -196,7 +229,7 @@ impl<'r> Run<'r> {
             settings: Settings {
                 seed: self.settings.seed,
                 assume_complete: true,
-                ..Settings::defaults_at(self.server.time_of_last_exchange())
+                ..Settings::defaults_at(self.now())
             },
             play: &|plan| simulate_samples(plan, samples),
             missing: &[],
@@ -207,7 +240,7 @@ impl<'r> Run<'r> {
 
     /// Returns when the devices were closed, by the clock of this machine; now if they are not closed yet.
     pub(super) fn no_schedule_since_or_now(&self) -> Timestamp {
-        self.closed.unwrap_or_else(|| self.server.time_of_last_exchange())
+        self.closed.unwrap_or_else(|| self.now())
     }
 
     /// Waits, redraws the summary, and updates the objects. Returns an error if the user interrupts, or if the objects
@@ -244,7 +277,7 @@ impl<'r> Run<'r> {
                 self.stale_since = None;
                 return Ok(());
             };
-            let now = self.server.time_of_last_exchange();
+            let now = self.now();
             let since = *self.stale_since.get_or_insert(now);
             if seconds_between(since, now) > MAX_STALE_SECONDS {
                 return Err(StopReason::Stopped(format!("the state of the cluster cannot be read: {why}")));
@@ -330,5 +363,70 @@ pub(super) fn holding_claim(holder: &ClaimHoldingSelectedDevices) -> HoldingClai
         claim: holder.claim.clone(),
         devices: holder.devices.iter().map(ToString::to_string).collect(),
         users: holder.users.clone(),
+    }
+}
+
+/// How many times the claims are listed before the devices count as free.
+const CLAIM_CHECK_COUNT: usize = 2;
+/// Time between two lists of the claims: a pod that was being scheduled at the first has its claim at the second.
+const CLAIM_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+
+impl Run<'_> {
+    /// Lists the claims twice, reports those that still hold the devices, and ends the drain. It started at
+    /// `began`.
+    fn prove_devices_free(&mut self, began: Timestamp) -> Result<Ending, StopReason> {
+        let selectors = self.rule_selectors();
+        let holders = self.find_holding_claims_twice_if_none(&selectors)?;
+        self.refresh_objects_with_retries()?;
+        self.check_interrupt_and_rules_and_renew_lock()?;
+        let needed = tollgate_drain::rules_for_targets_and_closed_devices(
+            &self.server.objects().state(),
+            &self.settings.request,
+            &selectors,
+        );
+        let needed = needed.map_err(StopReason::Stopped)?;
+        if let Some(new) = needed.iter().find(|rule| self.rules.iter().all(|known| known.name != rule.name)) {
+            return Err(StopReason::Stopped(format!(
+                "devices of the target appeared during the proof: rule {} is needed for them; run the same command again",
+                new.name
+            )));
+        }
+        let devices = self.devices.len();
+        let seconds = seconds_between(began, self.now()).unsigned_abs();
+        let holding: Vec<_> = holders.iter().map(holding_claim).collect();
+        let is_proven = holding.is_empty();
+        let (evicted, deleted) = (self.evicted.len(), self.deleted.len());
+        self.notify_observer(&Event::Finished { devices, evicted, deleted, seconds, holding });
+        Ok(if is_proven { Ending::Proven } else { Ending::Holding })
+    }
+
+    /// Returns the claims that hold selected devices. If there are none, looks again ten seconds later, because a pod
+    /// that was being scheduled has its claim by then.
+    pub(super) fn find_holding_claims_twice_if_none(
+        &mut self,
+        selectors: &[DeviceNameSelector],
+    ) -> Result<Vec<ClaimHoldingSelectedDevices>, StopReason> {
+        if selectors.is_empty() {
+            return Err(StopReason::Stopped(
+                "no rule selects the devices, so there is nothing to prove".to_owned(),
+            ));
+        }
+        for look in 1..=CLAIM_CHECK_COUNT {
+            if look > 1 {
+                self.wait_and_refresh_objects(CLAIM_CHECK_INTERVAL)?;
+            }
+            let claims = self.server.list_claims();
+            let claims =
+                claims.map_err(|why| StopReason::Stopped(format!("the devices may not be free: {why}")))?;
+            let holders = holding_claims(&claims.state(), selectors);
+            self.notify_observer(&Event::Proof {
+                look,
+                holding: holders.iter().map(holding_claim).collect(),
+            });
+            if !holders.is_empty() {
+                return Ok(holders);
+            }
+        }
+        Ok(Vec::new())
     }
 }

@@ -158,11 +158,6 @@ pub(in crate::cli::drain) struct RuleAnnotations {
 }
 
 impl RunArgs {
-    /// The namespace of the Lease; `None` with `--no-lock`.
-    pub(in crate::cli::drain) fn lock_namespace(&self) -> Option<String> {
-        (!self.no_lock).then(|| self.lock_namespace.clone())
-    }
-
     /// Returns the time of `--expires` as RFC 3339; an error if it is not after `now`.
     pub(in crate::cli::drain) fn expires(&self, now: &str) -> Result<Option<String>, Failure> {
         self.expires.map(|expiry| expiry.resolve_rfc3339(now)).transpose()

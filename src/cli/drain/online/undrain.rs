@@ -4,11 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::event::Event;
-use super::halt::StopReason;
 use super::rules::Effect;
-use super::run::{DrainUserInterface, Ending, Run, RunSettings, holding_claim, into_refusal};
+use super::run::{DrainUserInterface, Ending, Run, RunSettings, StopReason, holding_claim, into_refusal};
 use super::server::Server;
-use tollgate_document::doc::Value;
 use tollgate_drain::ID_LABEL;
 use tollgate_engine::impact::target::DeviceNameSelector;
 use tollgate_forecast::ObjectKind;
@@ -75,34 +73,27 @@ impl Run<'_> {
 
     /// Returns name, uid and effect of each rule with the label of this drain.
     fn own_rule_names_uids_effects(&self) -> Vec<[String; 3]> {
-        let id = tollgate_drain::drain_id_from_targets_and_key(&self.settings.request);
-        let rules = self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule);
-        let own = rules.filter(|rule| drain_id_label(*rule) == id);
-        own.map(|rule| {
+        let own = self.own_stored_rules().map(|rule| {
             let (metadata, effect) = (rule.get("metadata"), rule.get("spec").get("taint").get("effect"));
             [metadata.get("name"), metadata.get("uid"), effect].map(|text| text.str().to_owned())
-        })
-        .collect()
+        });
+        own.collect()
     }
 
     /// Returns the message that there are no rules of this drain, with the commands that end the drains that exist.
     fn no_rules_message_with_other_drains(&self) -> String {
         let rules = self.server.objects().objects_of_kind(ObjectKind::DeviceTaintRule);
         let drains: BTreeSet<String> = rules
-            .filter(|rule| !drain_id_label(*rule).is_empty())
+            .filter(|rule| !rule.get("metadata").get("labels").get(ID_LABEL).str().is_empty())
             .map(|rule| format!("`{}`", self.settings.end_drain_command(rule)))
             .collect();
         let (typed, key) = (self.settings.request.typed.join(" "), &self.settings.request.key);
-        if drains.is_empty() {
-            return format!(
-                "no rule of a drain of {typed} with the key {key} exists, and no drain of other devices"
-            );
-        }
         let drains: Vec<String> = drains.into_iter().collect();
-        format!(
-            "no rule of a drain of {typed} with the key {key} exists; to end the drains that exist, run {}",
-            drains.join(" or ")
-        )
+        let others = match drains.join(" or ") {
+            none if none.is_empty() => ", and no drain of other devices".to_owned(),
+            commands => format!("; to end the drains that exist, run {commands}"),
+        };
+        format!("no rule of a drain of {typed} with the key {key} exists{others}")
     }
 
     fn check_claims_and_rules(&mut self) -> Result<Ending, StopReason> {
@@ -120,8 +111,4 @@ impl Run<'_> {
         self.notify_observer(&Event::Checked { devices: plan.devices.len(), closed, holding });
         Ok(if is_proven { Ending::Proven } else { Ending::Holding })
     }
-}
-
-fn drain_id_label(rule: Value<'_>) -> &str {
-    rule.get("metadata").get("labels").get(ID_LABEL).str()
 }

@@ -8,11 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::event::{Event, PodRef};
-use super::halt::StopReason;
-use super::run::{POLL_INTERVAL, Run};
+use super::run::{POLL_INTERVAL, Run, StopReason};
 use super::settings::ReplacementWaitCondition;
 use super::time::{add_duration, duration_text, seconds_between};
-use super::wave_record::{MovedPod, ReadyPodsBeforeWave, WaveRecord};
+use super::waves::{MovedPod, ReadyPodsBeforeWave, WaveRecord};
 use super::workloads::PodsByWorkload;
 use tollgate_drain::{ClaimHoldingSelectedDevices, PlannedPod, holding_claims};
 use tollgate_engine::impact::target::DeviceNameSelector;
@@ -54,12 +53,8 @@ impl Run<'_> {
         loop {
             self.refresh_objects_with_retries()?;
             self.check_interrupt_and_rules_and_renew_lock()?;
-            let now = self.server.time_of_last_exchange();
-            let workloads = PodsByWorkload::from_state_without_daemon_sets(
-                &self.server.objects().state(),
-                self.settings.wait,
-                now,
-            );
+            let now = self.now();
+            let workloads = self.pods_by_workload(now);
             let mut waiting = self.report_released_and_list_awaited(record, &mut progress);
             waiting.extend(self.describe_awaited_workloads(record, &workloads));
             self.report_and_check_replacement_pods(record, &workloads, &mut progress)?;
@@ -89,7 +84,7 @@ impl Run<'_> {
         let grace = pods.iter().map(|pod| pod.grace_seconds).max().unwrap_or(0);
         let pods = pods.iter().map(|pod| MovedPod::from_planned_pod(pod, None)).collect();
         let record = WaveRecord { wave: self.next_wave.saturating_sub(1), pods, ready: Vec::new(), grace };
-        let deadline = add_duration(self.server.time_of_last_exchange(), self.wave_timeout(grace));
+        let deadline = add_duration(self.now(), self.wave_timeout(grace));
         let mut progress = WaveProgress::default();
         loop {
             self.refresh_objects_with_retries()?;
@@ -98,7 +93,7 @@ impl Run<'_> {
             if waiting.is_empty() {
                 return Ok(());
             }
-            if self.server.time_of_last_exchange() >= deadline {
+            if self.now() >= deadline {
                 return Err(StopReason::Stopped(waiting.join("; ")));
             }
             self.wait_and_refresh_objects(POLL_INTERVAL)?;
@@ -179,7 +174,7 @@ impl Run<'_> {
         workloads: &PodsByWorkload,
         progress: &mut WaveProgress,
     ) -> Result<(), StopReason> {
-        let (wave, now) = (record.wave + 1, self.server.time_of_last_exchange());
+        let (wave, now) = (record.wave + 1, self.now());
         let mut events = Vec::new();
         let mut stuck = Vec::new();
         let is_first = !std::mem::replace(&mut progress.has_looked, true);
@@ -245,7 +240,7 @@ impl Run<'_> {
     /// before they were closed.
     pub(super) fn check_new_pod_scheduled_before_taint(&mut self, pod: &PodRef) -> Result<(), StopReason> {
         let closed = self.no_schedule_since_or_now();
-        let since = seconds_between(closed, self.server.time_of_last_exchange());
+        let since = seconds_between(closed, self.now());
         if since <= MAX_BINDING_SECONDS_AFTER_CLOSING && !self.is_pod_created_after_latest_taint(pod) {
             self.notify_observer(&Event::PodJoined { pod: pod.clone() });
             return Ok(());

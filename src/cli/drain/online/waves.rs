@@ -1,24 +1,25 @@
 //! The waves of a drain: the next plan, evictions, and the wait until what was evicted is replaced.
 //!
 //! Before each wave the plan is made again over the cluster as it is. What a wave has to restore is written on the
-//! first rule before its first eviction, so that a drain which was killed waits for the same when it goes on.
+//! first rule before its first eviction, as an annotation, so that a drain which was killed waits for the same when it
+//! goes on.
 //!
 //! Invariant: no pod of a workload is evicted before all that the wave before evicted of it is replaced.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::differences::plan_differences;
 use super::event::Event;
-use super::halt::StopReason;
-use super::run::{Run, pod_ref};
+use super::rules::WAVE_ANNOTATION;
+use super::run::{Run, StopReason, pod_ref};
 use super::time::{add_duration, duration_text, seconds_between};
-use super::wave_record::{MovedPod, ReadyPodsBeforeWave, WaveRecord};
-use super::workloads::PodsByWorkload;
 use crate::cluster::DrainApiRequest;
-use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, StayReason};
+use tollgate_drain::{DrainPlan, PlannedPod, PodDecision, STARTED_ANNOTATION, StayReason};
 use tollgate_forecast::ObjectKind;
-use tollgate_formats::gotime::Timestamp;
+use tollgate_formats::gotime::{self, Timestamp};
 
 /// Pause before an eviction that a PDB did not allow is tried again.
 const PDB_RETRY_INTERVAL: Duration = Duration::from_secs(5);
@@ -48,7 +49,7 @@ impl Run<'_> {
         let touched: BTreeSet<&str> = evicted.iter().map(|pod| pod.workload.as_str()).collect();
         let ready =
             record.ready.iter().filter(|ready| touched.contains(ready.workload.as_str())).cloned().collect();
-        let began = self.server.time_of_last_exchange();
+        let began = self.now();
         self.wait_until_wave_finished(&WaveRecord { pods: evicted, ready, ..record.clone() }, began)
     }
 
@@ -141,11 +142,7 @@ impl Run<'_> {
     /// Stores the wave on a rule, evicts its pods, and waits until they are replaced.
     fn evict_wave_and_wait(&mut self, pods: &[PlannedPod]) -> Result<(), StopReason> {
         let wave = self.next_wave;
-        let workloads = PodsByWorkload::from_state_without_daemon_sets(
-            &self.server.objects().state(),
-            self.settings.wait,
-            self.server.time_of_last_exchange(),
-        );
+        let workloads = self.pods_by_workload(self.now());
         let moved = |pod| MovedPod::from_planned_pod(pod, workloads.workload_of(&pod.uid));
         let pods: Vec<(MovedPod, &PlannedPod)> = pods.iter().map(|pod| (moved(pod), pod)).collect();
         let names: BTreeSet<&str> =
@@ -173,7 +170,7 @@ impl Run<'_> {
             wave: wave + 1,
             pods: pods.iter().map(|(_, pod)| pod_ref(pod)).collect(),
         });
-        let began = self.server.time_of_last_exchange();
+        let began = self.now();
         let deadline = add_duration(began, self.wave_timeout(grace));
         for (_, pod) in &pods {
             self.evict_pod(wave, pod, deadline)?;
@@ -208,12 +205,11 @@ impl Run<'_> {
                 }
                 409 | 429 => {
                     let why = answer.status_code_and_message();
-                    if self.server.time_of_last_exchange() >= deadline {
+                    if self.now() >= deadline {
+                        let timeout = duration_text(self.wave_timeout(pod.grace_seconds));
                         return Err(StopReason::Stopped(format!(
-                            "pod {}/{} could not be evicted within {}: {why}",
-                            pod.namespace,
-                            pod.name,
-                            duration_text(self.wave_timeout(pod.grace_seconds))
+                            "pod {} could not be evicted within {timeout}: {why}",
+                            pod_ref(pod)
                         )));
                     }
                     if why != said {
@@ -223,12 +219,8 @@ impl Run<'_> {
                     self.wait_and_refresh_objects(PDB_RETRY_INTERVAL)?;
                 }
                 _ => {
-                    return Err(StopReason::Stopped(format!(
-                        "the API server rejects the eviction of pod {}/{}: {}",
-                        pod.namespace,
-                        pod.name,
-                        answer.status_code_and_message()
-                    )));
+                    let what = format!("the API server rejects the eviction of pod {}", pod_ref(pod));
+                    return Err(StopReason::answered(what, &answer));
                 }
             }
         }
@@ -259,11 +251,9 @@ impl Run<'_> {
         if pods.is_empty() {
             return Ok(false);
         }
-        let started = self.drain_start().unwrap_or_else(|| self.server.time_of_last_exchange());
-        if self.server.time_of_last_exchange() < add_duration(started, after) {
-            let left = seconds_between(self.server.time_of_last_exchange(), add_duration(started, after))
-                .max(0)
-                .unsigned_abs();
+        let started = self.drain_start().unwrap_or_else(|| self.now());
+        if self.now() < add_duration(started, after) {
+            let left = seconds_between(self.now(), add_duration(started, after)).max(0).unsigned_abs();
             let uids: BTreeSet<String> = pods.iter().map(|pod| pod.uid.clone()).collect();
             if !uids.is_subset(&forced.announced) {
                 let pods = pods.iter().map(pod_ref).collect();
@@ -290,16 +280,114 @@ impl Run<'_> {
                     self.notify_observer(&Event::PodDeleted { pod: pod_ref(pod) });
                 }
                 _ => {
-                    return Err(StopReason::Stopped(format!(
-                        "the API server rejects the deletion of pod {}/{}: {}",
-                        pod.namespace,
-                        pod.name,
-                        answer.status_code_and_message()
-                    )));
+                    let what = format!("the API server rejects the deletion of pod {}", pod_ref(pod));
+                    return Err(StopReason::answered(what, &answer));
                 }
             }
         }
         self.wait_until_gone(&pods)?;
         Ok(true)
+    }
+}
+
+/// A wave, as it is stored in an annotation so that a later run can continue it.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct WaveRecord {
+    /// Its number, from 0.
+    pub(super) wave: usize,
+    pub(super) pods: Vec<MovedPod>,
+    /// The workloads of these pods, with their numbers of ready pods before the wave.
+    pub(super) ready: Vec<ReadyPodsBeforeWave>,
+    /// The longest grace period, in seconds.
+    pub(super) grace: u64,
+}
+
+/// A pod that a wave evicts, and its claims and workload.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct MovedPod {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) claims: Vec<String>,
+    /// `Deployment inference/chat`; empty if nothing has to replace the pod.
+    pub(super) workload: String,
+}
+
+/// The number of ready pods of a workload before a wave, and how many of them the wave moved.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct ReadyPodsBeforeWave {
+    pub(super) workload: String,
+    pub(super) ready: i64,
+    /// How many pods of the wave were ready.
+    pub(super) lost: i64,
+    /// Creation time of the newest pod of the workload before the wave; younger pods are replacements.
+    pub(super) newest: String,
+}
+
+impl MovedPod {
+    /// Creates the record of a pod, with its workload if something has to replace the pod.
+    pub(super) fn from_planned_pod(pod: &PlannedPod, workload: Option<String>) -> MovedPod {
+        MovedPod {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            claims: pod.claims.clone(),
+            workload: workload.unwrap_or_default(),
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Returns the rule that stores the wave: the first one by name.
+    fn rule_storing_wave(&self) -> Option<&super::rules::DrainRule> {
+        self.rules.iter().min_by(|one, other| one.name.cmp(&other.name))
+    }
+
+    /// Returns the last wave that this drain started, from the annotations of its rules; `None` if there is none.
+    pub(super) fn stored_wave(&self) -> Option<WaveRecord> {
+        let records = self.rules.iter().filter_map(|rule| {
+            serde_json::from_str::<WaveRecord>(&self.annotation_of_rule(&rule.name, WAVE_ANNOTATION)?).ok()
+        });
+        records.max_by_key(|record| record.wave)
+    }
+
+    /// Stores the wave in an annotation of the first rule, so that a later run of this drain can finish it.
+    fn store_wave(&mut self, record: &WaveRecord) -> Result<(), StopReason> {
+        let Some(rule) = self.rule_storing_wave().cloned() else {
+            return Err(StopReason::internal("no rules"));
+        };
+        let text = serde_json::to_string(record).map_err(StopReason::internal)?;
+        self.update_rule(&rule.name, &rule, false, |metadata| {
+            metadata.annotations.insert(WAVE_ANNOTATION.to_owned(), text.clone());
+        })
+    }
+
+    /// Removes the stored wave from the rules, when all waves are finished.
+    fn remove_stored_wave(&mut self) -> Result<(), StopReason> {
+        for rule in self.rules.clone() {
+            if self.annotation_of_rule(&rule.name, WAVE_ANNOTATION).is_some() {
+                self.update_rule(&rule.name, &rule, false, |metadata| {
+                    _ = metadata.annotations.remove(WAVE_ANNOTATION)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns when the drain began, in this or an earlier run.
+    fn drain_start(&self) -> Option<Timestamp> {
+        let times = self.rules.iter().filter_map(|rule| {
+            gotime::parse_rfc3339(&self.annotation_of_rule(&rule.name, STARTED_ANNOTATION)?).ok()
+        });
+        times.min()
+    }
+
+    fn annotation_of_rule(&self, rule: &str, name: &str) -> Option<String> {
+        let rule = self.server.objects().get(ObjectKind::DeviceTaintRule, "", rule)?;
+        let text = rule.get("metadata").get("annotations").get(name).str();
+        (!text.is_empty()).then(|| text.to_owned())
     }
 }

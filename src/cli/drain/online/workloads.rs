@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::event::PodRef;
 use super::settings::ReplacementWaitCondition;
 use super::time::seconds_between;
-use super::wave_record::ReadyPodsBeforeWave;
+use super::waves::ReadyPodsBeforeWave;
 use tollgate_document::doc::Value;
 use tollgate_forecast::{ObjectKind, State, StoredObject, controllers_of, workload_of};
 use tollgate_formats::gotime::{self, Timestamp};
@@ -227,7 +227,7 @@ fn desired_pods(kind: ObjectKind, object: Value<'_>) -> i64 {
 }
 
 /// The condition of an object with this type; absent if it has none.
-fn condition<'d>(object: Value<'d>, kind: &str) -> Value<'d> {
+pub(super) fn condition<'d>(object: Value<'d>, kind: &str) -> Value<'d> {
     let mut conditions = object.get("status").get("conditions").items();
     conditions.find(|condition| condition.get("type").text_is(kind)).unwrap_or(Value::absent())
 }
