@@ -10,8 +10,10 @@ mod objects;
 mod state;
 
 pub(super) use objects::{ClusterLister, MissingObjects, UnreadObjectMessages};
+#[cfg(feature = "ui")]
+pub(super) use state::DEVICE_REPORT_KINDS;
 pub(super) use state::{
-    BoundedSnapshot, DEVICE_REPORT_KINDS, FORECAST_KINDS, read_device_report_objects, read_forecast_objects,
+    BoundedSnapshot, FORECAST_KINDS, read_device_report_objects, read_forecast_objects,
     read_nodes_and_scheduling_objects, read_state, read_state_for_impact, watch_objects,
 };
 

@@ -155,8 +155,8 @@ const CONTROLLER_KINDS: [ListedKind; 3] = [REPLICA_SETS, STATEFUL_SETS, JOBS];
 
 /// Reads nodes, and if there are any, everything that decides where evicted pods go. With `with_workloads`, also reads
 /// the workloads that pods belong to. What the user may not list is left out with a note. Also returns messages about
-/// kinds that were not read, and that decide where evicted pods go; and the number of lists that failed for other reasons
-/// than missing permissions.
+/// kinds that were not read, and that decide where evicted pods go; and the number of lists that failed for other
+/// reasons than missing permissions.
 pub(in crate::cli) fn read_nodes_and_scheduling_objects(
     asked: &ConnectedServer,
     with_workloads: bool,
@@ -210,8 +210,8 @@ pub(in crate::cli) fn read_forecast_objects(
 pub(in crate::cli) const DEVICE_REPORT_KINDS: [ListedKind; 5] =
     [RESOURCE_SLICES, DEVICE_CLASSES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES, PODS];
 
-/// Reads the objects that the report about devices shows, and their workloads. Also returns what is missing from it, and
-/// the number of failures.
+/// Reads the objects that the report about devices shows, and their workloads. Also returns what is missing from it,
+/// and the number of failures.
 pub(in crate::cli) fn read_device_report_objects(
     asked: &ConnectedServer,
     console: &mut Console,

@@ -1,8 +1,8 @@
 //! A running cluster as a [`Server`]: watches for the objects, requests for everything else, and the clock.
 //!
-//! `--record FILE` writes every request with its answer, every change that the watches showed, and the times, for whoever
-//! wants to know afterwards what a drain did and saw. The tests replay recordings of real clusters with it. One JSON
-//! object per line; a line with `at` ends what belongs to one call of a [`Server`].
+//! `--record FILE` writes every request with its answer, every change that the watches showed, and the times, for
+//! whoever wants to know afterwards what a drain did and saw. The tests replay recordings of real clusters with it. One
+//! JSON object per line; a line with `at` ends what belongs to one call of a [`Server`].
 
 use std::io::Write;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 //! It talks to a [`Server`] and tells what happens as [`Event`]s. All state is in the cluster: the rules, with their
 //! labels and annotations, the Lease, and the pods. A drain that was killed goes on when the same command runs again.
 //!
-//! The proof is that no claim holds the devices that the rules select, in two lists of all claims, some seconds apart. It
-//! reads claims and not slices, because a driver that restarts has no slices for a while; and anew, not from a watch.
+//! The proof is that no claim holds the devices that the rules select, in two lists of all claims, some seconds apart.
+//! It reads claims and not slices, because a driver that restarts has no slices for a while; and anew, not from a watch.
 //!
 //! Invariant: nothing is written but DeviceTaintRules of this drain, evictions and confirmed deletes with the uid of a
 //! pod as precondition, and the Lease. Each of them is a `DrainApiRequest`; there is no other way to write.
