@@ -14,7 +14,7 @@ mod file;
 mod levels;
 mod suppression;
 
-pub(crate) use acceptance::{KindNamespaceAndName, LevelsAndOverrides, SplitFindings};
+pub(crate) use acceptance::{LevelsAndOverrides, SplitFindings};
 pub(crate) use baseline::{Baseline, KnownFindings, MAX_BASELINE_BYTES};
 pub(crate) use fields::{CONFIG_SCHEMA, rule_and_origin_names};
 pub(crate) use file::{

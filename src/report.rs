@@ -100,12 +100,14 @@ trait ReportWriter {
 
 tollgate_formats::named_enum! {
     /// Whether a document is valid, invalid, skipped or unreadable.
+    #[derive(Default)]
     pub enum DocumentStatus {
         /// No finding denies the document; there may be warnings.
         Valid = "valid",
         /// A finding denies the document.
         Invalid = "invalid",
         /// The document is not checked: it is of another kind, or not an object.
+        #[default]
         Skipped = "skipped",
         /// The document cannot be read.
         Unreadable = "unreadable",
@@ -153,7 +155,7 @@ pub enum AcceptedBy {
 }
 
 /// The result of checking one document, with its findings and position, as reports print it.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct DocumentResult<'a> {
     /// The file name as given by the user.
     pub file: &'a str,
@@ -193,34 +195,19 @@ impl<'a> DocumentResult<'a> {
     /// Creates the result for an input that cannot be read.
     pub fn unreadable(error: &'a InputError, text: &'a str, document: usize) -> DocumentResult<'a> {
         DocumentResult {
+            file: &error.file,
             text,
+            document,
+            line: error.line,
             status: DocumentStatus::Unreadable,
             error: Some(error),
-            skipped: None,
-            ..DocumentResult::skipped(&error.file, document, error.line, SkipReason::OtherKind)
+            ..DocumentResult::default()
         }
     }
 
     /// Creates the result for a document that is skipped before its object is read.
     pub fn skipped(file: &'a str, document: usize, line: usize, reason: SkipReason) -> DocumentResult<'a> {
-        DocumentResult {
-            file,
-            text: "",
-            document,
-            line,
-            api_version: "",
-            kind: "",
-            namespace: "",
-            name: "",
-            status: DocumentStatus::Skipped,
-            findings: &[],
-            hidden: &[],
-            accepted: &[],
-            allowed: 0,
-            profiles: &[],
-            error: None,
-            skipped: Some(reason),
-        }
+        DocumentResult { file, document, line, skipped: Some(reason), ..DocumentResult::default() }
     }
 
     /// Returns kind and name of the object, such as `DeviceTaintRule ml/r1`, or the number of the document if it

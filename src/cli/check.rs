@@ -15,15 +15,14 @@ mod hidden;
 use std::ops::Range;
 
 use super::{namespaces, policies, test};
-use crate::config::{KindNamespaceAndName, KnownFindings, LevelsAndOverrides, SplitFindings, Suppressions};
+use crate::config::{KnownFindings, LevelsAndOverrides, SplitFindings, Suppressions};
 use crate::report::{DocumentResult, DocumentStatus, LocatedFinding, SkipReason};
 pub(super) use found::FileRole;
 use tollgate_document::doc::Value;
 use tollgate_document::source::list::{self, DocumentObject};
 use tollgate_document::source::{Document, DocumentError, InputError, LineIndex, documents, markdown, shape};
 use tollgate_engine::engine::{
-    Attributes, ClaimLocations, ClaimsInFiles, Diagnostic, Engine, LoadedNamespaces,
-    NamespaceLabelLookup as _, Verdict,
+    Attributes, ClaimLocations, ClaimsInFiles, Diagnostic, Engine, LoadedNamespaces, Verdict,
 };
 use tollgate_engine::policy;
 use tollgate_engine::rules::input::kind_list_duplicate_key_finding;
@@ -110,42 +109,31 @@ impl TextChecker<'_> {
         emit: &mut dyn FnMut(&DocumentResult<'_>),
     ) {
         let lines = LineIndex::from_text(text);
+        let (mut suppressions, mut own_namespaces) = (Suppressions::default(), None);
+        if !source.is_markdown_text() {
+            suppressions = Suppressions::parse_text(text, &lines);
+            // `adminAccess` is allowed only in namespaces with a certain label.
+            if self.namespaces.is_none() && text.contains("adminAccess") {
+                own_namespaces = namespaces::from_texts([text]);
+            }
+        }
         TextCheckState {
             checker: self,
             file,
             text,
             known,
-            suppressions: if source.is_markdown_text() {
-                Suppressions::default()
-            } else {
-                Suppressions::parse_text(text, &lines)
-            },
+            suppressions,
             lines,
             source,
-            own_namespaces: if source.is_markdown_text() {
-                None
-            } else {
-                self.own_namespaces_if_admin_access_used(text)
-            },
+            own_namespaces,
             policy_errors: None,
             emit,
         }
         .check_documents();
     }
 
-    /// Reads the Namespace objects in the text itself, if no namespaces were given and the text uses `adminAccess`,
-    /// which is allowed only in namespaces with a certain label.
-    fn own_namespaces_if_admin_access_used(&self, text: &str) -> Option<LoadedNamespaces> {
-        (self.namespaces.is_none() && text.contains("adminAccess"))
-            .then(|| namespaces::from_text(text))
-            .flatten()
-    }
-
     fn validate(&self, file: &str, object: Value<'_>, own: Option<&LoadedNamespaces>) -> Verdict {
-        let namespace = object.get("metadata").get("namespace").str();
-        let namespace = if namespace.is_empty() { "default" } else { namespace };
-        let known = self.namespaces.or(own);
-        let labels = known.labels(namespace);
+        let labels = namespaces::labels_for_object(object, self.namespaces.or(own));
         let claims = self.claims.map(|known| ClaimsInFiles { known, file });
         self.engine.validate_with_claims(&Attributes::for_create(object, "", self.now), labels, claims)
     }
@@ -160,6 +148,7 @@ struct TextCheckState<'r> {
     known: &'r mut KnownFindings,
     suppressions: Suppressions,
     source: TextSource,
+    /// The Namespace objects in the text itself, if they are needed and no others were given.
     own_namespaces: Option<LoadedNamespaces>,
     /// The errors of all policies in the text, with the index of their document; found on first use.
     policy_errors: Option<Vec<(usize, InputError)>>,
@@ -222,16 +211,29 @@ impl TextCheckState<'_> {
         if let Some(error) = list_error {
             return (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
         }
-        if self.is_policy_test(root) {
-            return self.report_policy_test_as_skipped_or_invalid(document);
-        }
         // What is about something before this document was not checked.
         self.suppressions
             .forget_up_to_line(|| self.lines.line_and_column(document.offset).0.saturating_sub(1));
-        if is_policy(root) {
-            return self.report_policy(document);
+        // The errors that would keep a test from running, or a policy from loading with `--policy`.
+        let is_test = self.is_policy_test(root);
+        let mut errors = if is_test {
+            test::errors_in_test_file(self.file, document, &self.lines)
+        } else if is_policy(root) {
+            self.policy_errors(document.index)
+        } else {
+            Vec::new()
+        };
+        if errors.is_empty() && is_test {
+            self.report_skipped(document, SkipReason::PolicyTest);
+        } else if errors.is_empty() {
+            self.check_objects_in_document(document);
         }
-        self.check_objects_in_document(document);
+        errors.sort_by(|one, other| {
+            (one.line, one.column, &one.message).cmp(&(other.line, other.column, &other.message))
+        });
+        for error in errors {
+            (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
+        }
     }
 
     /// Checks and reports the object of a document, or each object of a list.
@@ -263,9 +265,7 @@ impl TextCheckState<'_> {
             document.first_line_number(&self.lines),
             document.doc.root(),
         );
-        let object =
-            KindNamespaceAndName { kind: result.kind, namespace: result.namespace, name: result.name };
-        let sorted = self.checker.acceptance.split_accepted(object, located, self.known);
+        let sorted = self.checker.acceptance.split_accepted(&result, located, self.known);
         self.report_object_findings(&result, &sorted, &[], None);
     }
 
@@ -280,21 +280,16 @@ impl TextCheckState<'_> {
     /// manifest.
     fn report_unparsable(&mut self, fault: &DocumentError) {
         let error = fault.input_error(self.file, &self.lines);
-        match self.source {
+        let reason = match self.source {
             // An excerpt often leaves something out with a mark that is no YAML.
-            TextSource::Markdown { .. } => (self.emit)(&DocumentResult::skipped(
-                self.file,
-                fault.index,
-                error.line,
-                SkipReason::NotParsable,
-            )),
-            TextSource::Found(role)
-                if let Some(reason) = found::reason_to_skip_unparsable(self.text, fault, role) =>
-            {
-                (self.emit)(&DocumentResult::skipped(self.file, fault.index, error.line, reason));
-            }
-            _ => (self.emit)(&DocumentResult::unreadable(&error, self.text, fault.index)),
-        }
+            TextSource::Markdown { .. } => Some(SkipReason::NotParsable),
+            TextSource::Found(role) => found::reason_to_skip_unparsable(self.text, fault, role),
+            TextSource::Named => None,
+        };
+        (self.emit)(&match reason {
+            Some(reason) => DocumentResult::skipped(self.file, fault.index, error.line, reason),
+            None => DocumentResult::unreadable(&error, self.text, fault.index),
+        });
     }
 
     /// Reports a text without documents: an error if the user named it, as in kubectl, else skipped.
@@ -320,37 +315,12 @@ impl TextCheckState<'_> {
         });
     }
 
-    /// Reports a policy: as valid, or its errors, as with `--policy`.
-    fn report_policy(&mut self, document: &Document<'_>) {
+    /// Returns the errors of the policies in the document with this index.
+    fn policy_errors(&mut self, index: usize) -> Vec<InputError> {
         let all = self
             .policy_errors
             .get_or_insert_with(|| policies::policy_errors_by_document_index(self.file, self.text));
-        let own = all.iter().filter(|(of, _)| *of == document.index);
-        let errors: Vec<InputError> = own.map(|(_, error)| error.clone()).collect();
-        if errors.is_empty() {
-            return self.check_objects_in_document(document);
-        }
-        self.report_errors(document, errors);
-    }
-
-    /// Reports a policy test: as skipped, because `tollgate test` runs it, or with the errors that would keep it
-    /// from running.
-    fn report_policy_test_as_skipped_or_invalid(&mut self, document: &Document<'_>) {
-        let errors = test::errors_in_test_file(self.file, document, &self.lines);
-        if errors.is_empty() {
-            return self.report_skipped(document, SkipReason::PolicyTest);
-        }
-        self.report_errors(document, errors);
-    }
-
-    /// Reports each error as a result of its own, in the order of their lines.
-    fn report_errors(&mut self, document: &Document<'_>, mut errors: Vec<InputError>) {
-        errors.sort_by(|one, other| {
-            (one.line, one.column, &one.message).cmp(&(other.line, other.column, &other.message))
-        });
-        for error in errors {
-            (self.emit)(&DocumentResult::unreadable(&error, self.text, document.index));
-        }
+        all.iter().filter(|(of, _)| *of == index).map(|(_, error)| error.clone()).collect()
     }
 
     fn check_and_report_object(&mut self, document: &Document<'_>, item: &DocumentObject<'_>, is_last: bool) {
@@ -360,53 +330,36 @@ impl TextCheckState<'_> {
         // Comments behind the last object of a document are about nothing.
         let end = if is_last { document.doc.source().len() } else { value.span().end as usize };
         let last_line = || self.lines.line_and_column(document.offset + end).0;
-        let mut skipped = None;
-        let mut sorted = SplitFindings::default();
-        let mut hidden = Vec::new();
-        match self.checker.validate(self.file, value, self.own_namespaces.as_ref()) {
-            Verdict::Skipped => {
-                self.suppressions.forget_up_to_line(last_line);
-                skipped = Some(SkipReason::OtherKind);
-            }
-            Verdict::Checked(mut found) => {
-                // A policy file loaded without errors, although a resource might not, for example with a `schemaFile`.
-                if is_policy(document.doc.root()) {
-                    found.retain(|found| found.finding.rule != INVALID_POLICY);
-                }
-                let errors = hidden::errors_hidden_by_missing_exactly(self.checker, self.file, item, &found);
-                hidden.extend(
-                    errors.into_iter().map(|error| locate_finding(error, &self.lines, document, item)),
-                );
-                let mut located: Vec<LocatedFinding> = found
-                    .into_iter()
-                    .map(|found| locate_finding(found, &self.lines, document, item))
-                    .collect();
-                if self.source != TextSource::Named
-                    && found::drop_findings_on_placeholders(&mut located, document, self.text)
-                {
-                    skipped = located.is_empty().then_some(SkipReason::Template);
-                }
-                if self.source.is_markdown_text() {
-                    found::retain_findings_for_excerpt(&mut located, document, self.text);
-                }
-                let (mut located, suppressed) = self.suppressions.split_suppressed(located, line);
-                let (rules, profiles) = (&self.checker.engine.rules, self.checker.profiles);
-                located.extend(self.suppressions.take_problems_up_to_line(
-                    &self.lines,
-                    last_line,
-                    rules,
-                    profiles,
-                ));
-                located.sort_by_key(|finding| (finding.location.line, finding.location.column));
-                let object = KindNamespaceAndName {
-                    kind: result.kind,
-                    namespace: result.namespace,
-                    name: result.name,
-                };
-                sorted = self.checker.acceptance.split_accepted(object, located, self.known);
-                sorted.accepted.extend(suppressed);
-            }
+        let Verdict::Checked(mut found) =
+            self.checker.validate(self.file, value, self.own_namespaces.as_ref())
+        else {
+            self.suppressions.forget_up_to_line(last_line);
+            let (none, reason) = (SplitFindings::default(), Some(SkipReason::OtherKind));
+            return self.report_object_findings(&result, &none, &[], reason);
+        };
+        // A policy file loaded without errors, although a resource might not, for example with a `schemaFile`.
+        if is_policy(document.doc.root()) {
+            found.retain(|found| found.finding.rule != INVALID_POLICY);
         }
+        let locate = |found| locate_finding(found, &self.lines, document, item);
+        let hidden = hidden::errors_hidden_by_missing_exactly(self.checker, self.file, item, &found);
+        let hidden: Vec<LocatedFinding> = hidden.into_iter().map(locate).collect();
+        let mut located: Vec<LocatedFinding> = found.into_iter().map(locate).collect();
+        let mut skipped = None;
+        if self.source != TextSource::Named
+            && found::drop_findings_on_placeholders(&mut located, document, self.text)
+        {
+            skipped = located.is_empty().then_some(SkipReason::Template);
+        }
+        if self.source.is_markdown_text() {
+            found::retain_findings_for_excerpt(&mut located, document, self.text);
+        }
+        let (mut located, suppressed) = self.suppressions.split_suppressed(located, line);
+        let (rules, profiles) = (&self.checker.engine.rules, self.checker.profiles);
+        located.extend(self.suppressions.take_problems_up_to_line(&self.lines, last_line, rules, profiles));
+        located.sort_by_key(|finding| (finding.location.line, finding.location.column));
+        let mut sorted = self.checker.acceptance.split_accepted(&result, located, self.known);
+        sorted.accepted.extend(suppressed);
         self.report_object_findings(&result, &sorted, &hidden, skipped);
     }
 

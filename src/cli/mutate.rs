@@ -3,12 +3,13 @@
 //! Comments, order and layout are kept: defaults are inserted into the text. Only where that is not possible the whole
 //! object is printed again. Objects that do not decode are not changed, with a note; `validate` says why.
 
-mod patch_line;
 pub(super) mod print;
 mod rewrite;
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use serde_json::value::RawValue;
 
 use super::check::TextSource;
 use super::clock;
@@ -17,16 +18,17 @@ use super::diff::{self, HunkHeaderLineCounts};
 use super::namespaces;
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{PolicyArgs, ReleaseArgs};
+use super::to_safe_json;
 use super::units;
 use super::validate::{WorkItem, inputs, paths_or_stdin};
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input, WalkOptions};
+use crate::report::record::record;
+use tollgate_document::field::{Path, PathAudience};
 use tollgate_document::finding::{Finding, MessageStyle};
 use tollgate_document::source::list::{self, DocumentObject};
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
 use tollgate_engine::defaults::Edit;
-use tollgate_engine::engine::{
-    Attributes, Engine, LabelsIfKnown, LoadedNamespaces, NamespaceLabelLookup as _, Verdict, json_patch,
-};
+use tollgate_engine::engine::{Attributes, Engine, LoadedNamespaces, Verdict, json_patch};
 use tollgate_engine::rules::RuleSet;
 use tollgate_engine::rules::table::POLICY_LOOKUP;
 use tollgate_formats::count::count_with_noun;
@@ -87,7 +89,7 @@ impl Arguments {
             console,
             tally: ExitCounts::default(),
             is_json: read()
-                .all(|input| Path::new(&input.name()).extension().is_some_and(|end| end == "json")),
+                .all(|input| PathBuf::from(input.name()).extension().is_some_and(|end| end == "json")),
             printed: false,
             skipped_files: 0,
         };
@@ -204,45 +206,35 @@ impl Mutator<'_> {
         let mut edits = Vec::new();
         for item in list::objects(document.doc.root()) {
             let admission = Attributes::for_create(item.typed_value(), "", &self.now);
-            let labels = namespace_labels(&item, self.namespaces.as_ref());
+            let labels = namespaces::labels_for_object(item.typed_value(), self.namespaces.as_ref());
             let verdict = self.engine.validate(&admission, labels);
+            let position = |finding: &Finding| {
+                let at = item.path_in_document(finding.at.clone());
+                let location = document.locate(lines, &at, finding.on_key);
+                format!("{}:{}", location.line, location.column)
+            };
             for diagnostic in verdict.findings() {
-                let at = item.path_in_document(diagnostic.finding.at.clone());
-                let location = document.locate(lines, &at, diagnostic.finding.on_key);
-                let (line, column) = (location.line, location.column);
-                let name = sanitize::sanitize_as_line(name);
-                self.console.note(&format!("{name}:{line}:{column}: defaults not added: {diagnostic}"));
+                let (name, at) = (sanitize::sanitize_as_line(name), position(&diagnostic.finding));
+                self.console.note(&format!("{name}:{at}: defaults not added: {diagnostic}"));
             }
             let found = self.engine.mutate(&admission, labels).edits;
-            for finding in self.engine.undecided_toleration_defaults(&admission, labels) {
-                self.report_and_count_undecided_policy(name, lines, &document, &item, finding);
+            // Policies that may add tolerations, depending on data that is not available: the printed object may
+            // differ from the stored one.
+            for mut finding in self.engine.undecided_toleration_defaults(&admission, labels) {
+                let at = position(&finding);
+                finding.at = item.path_in_document(std::mem::take(&mut finding.at));
+                let how = if finding.rule == POLICY_LOOKUP { "; pass --namespaces FILE" } else { "" };
+                let why = finding.message_with_path(MessageStyle::Plain);
+                self.tally.unreadable += 1;
+                self.console.error(&format!("{name}:{at}: default tolerations not added: {why}{how}"));
             }
             if self.arguments.patch && !matches!(verdict, Verdict::Skipped) {
-                let line = patch_line::patch_line(name, document.index, &item, &json_patch(&found))?;
+                let line = patch_line(name, document.index, &item, json_patch(&found))?;
                 writeln!(self.console, "{line}")?;
             }
             edits.extend(found.into_iter().map(|edit| Edit { at: item.path_in_document(edit.at), ..edit }));
         }
         Ok(DocumentWithDefaultEdits { document, edits })
-    }
-
-    /// Reports a policy that may add tolerations, depending on data that is not available: the printed object may
-    /// differ from the stored one.
-    fn report_and_count_undecided_policy(
-        &mut self,
-        name: &str,
-        lines: &LineIndex<'_>,
-        document: &Document<'_>,
-        item: &DocumentObject<'_>,
-        mut finding: Finding,
-    ) {
-        finding.at = item.path_in_document(std::mem::take(&mut finding.at));
-        let location = document.locate(lines, &finding.at, finding.on_key);
-        let (line, column) = (location.line, location.column);
-        let how = if finding.rule == POLICY_LOOKUP { "; pass --namespaces FILE" } else { "" };
-        self.tally.unreadable += 1;
-        let why = finding.message_with_path(MessageStyle::Plain);
-        self.console.error(&format!("{name}:{line}:{column}: default tolerations not added: {why}{how}"));
     }
 
     fn report_and_count_unreadable(&mut self, error: &InputError) {
@@ -251,12 +243,26 @@ impl Mutator<'_> {
     }
 }
 
-/// Returns the labels of the namespace that an object is in.
-fn namespace_labels<'d>(
+/// Returns the line of JSON for the patch of an object, with its file, position and name.
+fn patch_line(
+    file: &str,
+    document: usize,
     item: &DocumentObject<'_>,
-    namespaces: Option<&'d LoadedNamespaces>,
-) -> LabelsIfKnown<'d> {
-    let namespace = item.typed_value().get("metadata").get("namespace").str();
-    let namespace = if namespace.is_empty() { "default" } else { namespace };
-    namespaces.map_or(LabelsIfKnown::Unknown, |all| all.labels(namespace))
+    patch: String,
+) -> Result<String, Failure> {
+    let value = item.typed_value();
+    let metadata = value.get("metadata");
+    let name = [metadata.get("name").str(), metadata.get("generateName").str()];
+    let patch = RawValue::from_string(patch).map_err(|error| Failure::Internal(error.into()))?;
+    to_safe_json(&record! {
+        "file": file,
+        "document": document,
+        // Where the object is in a list, as `items[2]`.
+        "item" if given: item.path_in_document(Path::ROOT.owned()).print(PathAudience::User),
+        "apiVersion": value.get("apiVersion").str(),
+        "kind": value.get("kind").str(),
+        "namespace": metadata.get("namespace").str(),
+        "name": name.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+        "patch": patch,
+    })
 }

@@ -8,13 +8,23 @@ use super::state;
 use crate::files::{self, DEFAULT_MAX_FILE_BYTES, Input};
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::source::{Document, LineIndex, documents, list};
-use tollgate_engine::engine::LoadedNamespaces;
+use tollgate_engine::engine::{LabelsIfKnown, LoadedNamespaces, NamespaceLabelLookup as _};
 
 /// Reads the Namespace objects of a file, in YAML or JSON, as documents or lists.
 pub(super) fn read_file(path: &Path) -> Result<LoadedNamespaces, Failure> {
     let input = Input::File(path.to_owned());
     let text = files::read(&input, state::MAX_DUMP_BYTES)?;
     parse(&input.name(), &text).map_err(Failure::Input)
+}
+
+/// Returns the labels of the namespace that an object is in.
+pub(super) fn labels_for_object<'n>(
+    object: Value<'_>,
+    namespaces: Option<&'n LoadedNamespaces>,
+) -> LabelsIfKnown<'n> {
+    let namespace = object.get("metadata").get("namespace").str();
+    let namespace = if namespace.is_empty() { "default" } else { namespace };
+    namespaces.map_or(LabelsIfKnown::Unknown, |all| all.labels(namespace))
 }
 
 /// Parses the Namespace objects of a file; errors have their position.
@@ -56,33 +66,24 @@ pub(super) fn parse(file: &str, text: &str) -> Result<LoadedNamespaces, String> 
 pub(super) fn collect_from_readable_inputs<'i>(
     inputs: impl Iterator<Item = &'i Input>,
 ) -> Option<LoadedNamespaces> {
-    let mut namespaces = LoadedNamespaces::new(false);
-    for input in inputs.filter(|input| input.can_be_read_twice()) {
-        let Ok(text) = files::read(input, DEFAULT_MAX_FILE_BYTES) else { continue };
-        add_from_text(&mut namespaces, &text);
-    }
-    (!namespaces.is_empty()).then_some(namespaces)
+    let readable = inputs.filter(|input| input.can_be_read_twice());
+    from_texts(readable.filter_map(|input| files::read(input, DEFAULT_MAX_FILE_BYTES).ok()))
 }
 
-/// Collects the Namespace objects of a text; `None` if there are none.
-pub(super) fn from_text(text: &str) -> Option<LoadedNamespaces> {
+/// Collects the Namespace objects of texts; `None` if there are none.
+pub(super) fn from_texts(texts: impl IntoIterator<Item = impl AsRef<str>>) -> Option<LoadedNamespaces> {
     let mut namespaces = LoadedNamespaces::new(false);
-    add_from_text(&mut namespaces, text);
+    for text in texts.into_iter().filter(|text| text.as_ref().contains("Namespace")) {
+        // A patch of a namespace does not say what its labels are.
+        let is_object = |document: &Document<'_>| !document.doc.root().get("$patch").exists();
+        for document in documents(text.as_ref()).flatten().filter(is_object) {
+            let items = list::objects(document.doc.root());
+            items
+                .filter(|item| is_named_v1_namespace(item.typed_value()))
+                .for_each(|item| namespaces.add(item.typed_value()));
+        }
+    }
     (!namespaces.is_empty()).then_some(namespaces)
-}
-
-fn add_from_text(namespaces: &mut LoadedNamespaces, text: &str) {
-    if !text.contains("Namespace") {
-        return;
-    }
-    // A patch of a namespace does not say what its labels are.
-    let is_object = |document: &Document<'_>| !document.doc.root().get("$patch").exists();
-    for document in documents(text).flatten().filter(is_object) {
-        let items = list::objects(document.doc.root());
-        items
-            .filter(|item| is_named_v1_namespace(item.typed_value()))
-            .for_each(|item| namespaces.add(item.typed_value()));
-    }
 }
 
 /// True if the object has a kind that is not Namespace.

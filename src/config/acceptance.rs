@@ -6,12 +6,10 @@
 //! Invariant: only lints are accepted. Findings of the API server, the documentation or policies keep their level,
 //! unless the command line sets another.
 
-use std::borrow::Cow;
-
 use super::baseline::KnownFindings;
 use super::file::LevelOverride;
 use super::levels::{LevelSetting, Levels};
-use crate::report::{AcceptedBy, AcceptedFinding, LocatedFinding};
+use crate::report::{AcceptedBy, AcceptedFinding, DocumentResult, LocatedFinding};
 use tollgate_engine::rules::{FindingLevel, RuleOrigin};
 
 /// The levels and overrides that decide which findings of one file are reported, accepted or allowed.
@@ -23,14 +21,6 @@ pub(crate) struct LevelsAndOverrides<'c> {
     pub(crate) flag_levels: &'c Levels,
     /// The overrides of the configuration that apply to the file.
     pub(crate) overrides: &'c [&'c LevelOverride],
-}
-
-/// Kind, namespace and name of the object that findings are about.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KindNamespaceAndName<'a> {
-    pub(crate) kind: &'a str,
-    pub(crate) namespace: &'a str,
-    pub(crate) name: &'a str,
 }
 
 /// The findings about one object: those to report, and those that are accepted.
@@ -53,10 +43,10 @@ impl SplitFindings {
 
 impl LevelsAndOverrides<'_> {
     /// Sorts the findings about an object into those to report, those that are accepted, and those of allowed
-    /// rules. Findings in the baseline are removed from `known`.
+    /// rules. Findings in the baseline are removed from `known`. Of `object`, only kind, namespace and name are used.
     pub(crate) fn split_accepted(
         &self,
-        object: KindNamespaceAndName<'_>,
+        object: &DocumentResult<'_>,
         findings: Vec<LocatedFinding>,
         known: &mut KnownFindings,
     ) -> SplitFindings {
@@ -88,16 +78,13 @@ impl LevelsAndOverrides<'_> {
 
     /// Returns the levels for an object to which these overrides apply: of the file, then the overrides, then the
     /// flags. The last one that sets a rule counts.
-    fn levels_with_overrides(&self, overrides: &[&LevelOverride]) -> Cow<'_, Levels> {
-        if self.file_levels.is_empty() && overrides.is_empty() {
-            return Cow::Borrowed(self.flag_levels);
-        }
+    fn levels_with_overrides(&self, overrides: &[&LevelOverride]) -> Levels {
         let mut levels = self.file_levels.clone();
         for item in overrides {
             levels.extend(&item.levels);
         }
         levels.extend(self.flag_levels);
-        Cow::Owned(levels)
+        levels
     }
 }
 

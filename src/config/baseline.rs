@@ -9,8 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::acceptance::KindNamespaceAndName;
-use crate::report::LocatedFinding;
+use crate::report::{DocumentResult, LocatedFinding};
 use tollgate_document::field::{FieldPath, SegmentName};
 use tollgate_document::source::{InputError, LineIndex, documents};
 use tollgate_engine::policy::{FieldType, ObjectSchema, document_errors, optional_field, required_field};
@@ -56,7 +55,7 @@ struct FindingKey {
 }
 
 impl FindingKey {
-    fn from_finding(object: KindNamespaceAndName<'_>, located: &LocatedFinding) -> FindingKey {
+    fn from_finding(object: &DocumentResult<'_>, located: &LocatedFinding) -> FindingKey {
         FindingKey {
             kind: object.kind.to_owned(),
             namespace: object.namespace.to_owned(),
@@ -199,7 +198,7 @@ impl KnownFindings {
     /// Returns true if the baseline has the finding, and then uses up one occurrence of it; otherwise returns false and
     /// changes nothing. While a new baseline is written, records every lint and returns true. Always returns false for
     /// findings that are not lints.
-    pub(super) fn try_accept(&mut self, object: KindNamespaceAndName<'_>, located: &LocatedFinding) -> bool {
+    pub(super) fn try_accept(&mut self, object: &DocumentResult<'_>, located: &LocatedFinding) -> bool {
         if located.diagnostic.origin != RuleOrigin::Lint || !self.is_new && self.left.is_empty() {
             return false;
         }

@@ -5,9 +5,9 @@
 //!
 //! Invariant: every error has a position, and a file with an error gives no configuration.
 
-use super::acceptance::KindNamespaceAndName;
 use super::fields::CONFIG_SCHEMA;
 use super::levels::{LevelSetting, LevelTarget, Levels};
+use crate::report::DocumentResult;
 use tollgate_document::doc::{Value, ValueKind};
 use tollgate_document::field::Path;
 use tollgate_document::source::{Document, InputError, LineIndex, documents};
@@ -58,7 +58,7 @@ pub(crate) struct LevelOverride {
 
 impl LevelOverride {
     /// True if the override applies to this object; its paths are compared elsewhere.
-    pub(super) fn applies_to_object_ignoring_paths(&self, object: KindNamespaceAndName<'_>) -> bool {
+    pub(super) fn applies_to_object_ignoring_paths(&self, object: &DocumentResult<'_>) -> bool {
         self.objects.is_empty() || self.objects.iter().any(|pattern| pattern.matches(object))
     }
 }
@@ -72,7 +72,7 @@ pub(crate) struct ObjectPattern {
 }
 
 impl ObjectPattern {
-    fn matches(&self, object: KindNamespaceAndName<'_>) -> bool {
+    fn matches(&self, object: &DocumentResult<'_>) -> bool {
         [(&self.kind, object.kind), (&self.namespace, object.namespace), (&self.name, object.name)]
             .into_iter()
             .all(|(glob, text)| glob.is_empty() || glob_matches(glob, text))
@@ -144,7 +144,7 @@ impl ConfigReader<'_> {
         ConfigFile {
             name: self.name.to_owned(),
             kubernetes: self.read_strings(root, "kubernetes"),
-            feature_gates: self.read_setting(root, "featureGates", |gates| match gates.kind() {
+            feature_gates: self.read_setting(root, "featureGates", false, |gates, _| match gates.kind() {
                 ValueKind::Object => {
                     let gates =
                         gates.members().map(|(gate, is_on)| format!("{}={}", gate.text(), is_on.text()));
@@ -153,12 +153,12 @@ impl ConfigReader<'_> {
                 _ => gates.str().to_owned(),
             }),
             policies: self.read_strings(root, "policies"),
-            namespaces: self.read_setting(root, "namespaces", |path| path.str().to_owned()),
+            namespaces: self.read_setting(root, "namespaces", false, |path, _| path.str().to_owned()),
             classes: self.read_strings(root, "classes"),
             levels: self.read_levels(root.get("levels"), &at.field("levels")),
-            fails_on_warn: self.read_setting(root, "failOn", |word| word.str() == "warn"),
+            fails_on_warn: self.read_setting(root, "failOn", false, |word, _| word.str() == "warn"),
             exclude: self.read_strings(root, "exclude"),
-            baseline: self.read_setting(root, "baseline", |path| path.str().to_owned()),
+            baseline: self.read_setting(root, "baseline", false, |path, _| path.str().to_owned()),
             overrides: items
                 .map(|(index, item)| self.read_override(item, &overrides_at.index(index)))
                 .collect(),
@@ -192,7 +192,7 @@ impl ConfigReader<'_> {
             objects,
             levels,
             reason: reason.to_owned(),
-            line: self.line_and_column(at, false).0,
+            line: self.located((), at, false).line,
         }
     }
 
@@ -214,29 +214,19 @@ impl ConfigReader<'_> {
                 );
                 self.add_error(&member_at, message);
             }
-            let (line, column) = self.line_and_column(&member_at, true);
-            read.push(LocatedSetting { value: (target, setting), line, column });
+            read.push(self.located((target, setting), &member_at, true));
         }
         read
     }
 
     fn read_strings(&self, root: Value<'_>, key: &str) -> Option<StringListWithPositions> {
-        let value = root.get(key);
-        let at = Path::ROOT;
-        let at = at.field(key);
-        let (line, column) = self.line_and_column(&at, true);
-        value.exists().then(|| LocatedSetting {
-            value: self.read_string_or_strings(value, &at),
-            line,
-            column,
-        })
+        self.read_setting(root, key, true, |value, at| self.read_string_or_strings(value, at))
     }
 
     /// Reads the strings of a value that is a string or a list of strings.
     fn read_string_or_strings(&self, value: Value<'_>, at: &Path<'_>) -> Vec<LocatedSetting<String>> {
         let setting = |value: Value<'_>, at: &Path<'_>| {
-            let (line, column) = self.line_and_column(at, false);
-            LocatedSetting { value: scalar_text_as_written(value).to_owned(), line, column }
+            self.located(scalar_text_as_written(value).to_owned(), at, false)
         };
         match value.kind() {
             ValueKind::String | ValueKind::Number => vec![setting(value, at)],
@@ -244,21 +234,22 @@ impl ConfigReader<'_> {
         }
     }
 
+    /// Reads a setting, with the position of its key (`on_key`) or of its value.
     fn read_setting<T>(
         &self,
         root: Value<'_>,
         key: &str,
-        read: impl Fn(Value<'_>) -> T,
+        on_key: bool,
+        read: impl Fn(Value<'_>, &Path<'_>) -> T,
     ) -> Option<LocatedSetting<T>> {
-        let value = root.get(key);
-        let at = Path::ROOT;
-        let (line, column) = self.line_and_column(&at.field(key), false);
-        value.exists().then(|| LocatedSetting { value: read(value), line, column })
+        let (value, at) = (root.get(key), Path::ROOT);
+        let at = at.field(key);
+        value.exists().then(|| self.located(read(value, &at), &at, on_key))
     }
 
-    fn line_and_column(&self, at: &Path<'_>, on_key: bool) -> (usize, usize) {
+    fn located<T>(&self, value: T, at: &Path<'_>, on_key: bool) -> LocatedSetting<T> {
         let location = self.document.locate(self.lines, &at.owned(), on_key);
-        (location.line, location.column)
+        LocatedSetting { value, line: location.line, column: location.column }
     }
 
     fn add_error(&mut self, at: &Path<'_>, message: impl Into<String>) {
@@ -329,10 +320,15 @@ mod tests {
         assert!(config.fails_on_warn.expect("set").value);
         let [only] = config.overrides.as_slice() else { panic!("one override") };
         assert_eq!((only.line, only.reason.as_str()), (14, "not ours"));
-        let object = |name| super::KindNamespaceAndName { kind: "ResourceClaim", namespace: "any", name };
+        let object = |name| super::DocumentResult {
+            kind: "ResourceClaim",
+            namespace: "any",
+            name,
+            ..super::DocumentResult::default()
+        };
         assert!(
-            only.applies_to_object_ignoring_paths(object("a"))
-                && !only.applies_to_object_ignoring_paths(object("b"))
+            only.applies_to_object_ignoring_paths(&object("a"))
+                && !only.applies_to_object_ignoring_paths(&object("b"))
         );
         let config = ConfigFile::parse("c.yaml", "kubernetes: [1.36, 1.40]\n").expect("a configuration");
         assert_eq!(first(&config.kubernetes).1, [("1.36".to_owned(), 1), ("1.40".to_owned(), 1)]);

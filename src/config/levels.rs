@@ -36,12 +36,12 @@ impl LevelSetting {
 }
 
 /// The rule or origin that a level is set for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum LevelTarget {
-    /// A single rule.
-    Rule(RuleId),
     /// All rules of an origin.
     Origin(RuleOrigin),
+    /// A single rule.
+    Rule(RuleId),
 }
 
 impl LevelTarget {
@@ -62,50 +62,34 @@ impl LevelTarget {
 
 /// The levels that flags or a configuration file set for rules and origins.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Levels {
-    rules: BTreeMap<RuleId, LevelSetting>,
-    origins: BTreeMap<RuleOrigin, LevelSetting>,
-}
+pub(crate) struct Levels(BTreeMap<LevelTarget, LevelSetting>);
 
 impl Levels {
     /// Sets a level; a later one for the same target replaces it.
     pub(crate) fn set(&mut self, target: LevelTarget, setting: LevelSetting) {
-        match target {
-            LevelTarget::Rule(rule) => _ = self.rules.insert(rule, setting),
-            LevelTarget::Origin(origin) => _ = self.origins.insert(origin, setting),
-        }
+        self.0.insert(target, setting);
     }
 
     /// Adds all settings of `others`, which override existing ones.
     pub(crate) fn extend(&mut self, others: &Levels) {
-        self.rules.extend(&others.rules);
-        self.origins.extend(&others.origins);
-    }
-
-    /// True if nothing is set.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rules.is_empty() && self.origins.is_empty()
+        self.0.extend(&others.0);
     }
 
     /// Returns the setting of exactly this rule or origin; a rule without one does not inherit that of its
     /// origin.
     pub(crate) fn explicit_setting(&self, target: LevelTarget) -> Option<LevelSetting> {
-        match target {
-            LevelTarget::Rule(rule) => self.rules.get(&rule),
-            LevelTarget::Origin(origin) => self.origins.get(&origin),
-        }
-        .copied()
+        self.0.get(&target).copied()
     }
 
     /// Returns all settings with the names of their rules and origins.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, LevelSetting)> {
-        let origins = self.origins.iter().map(|(origin, setting)| (origin.name(), *setting));
-        origins.chain(self.rules.iter().map(|(rule, setting)| (rule.id, *setting)))
+        self.0.iter().map(|(target, setting)| (target.rule_or_origin_name(), *setting))
     }
 
     /// Returns the setting that applies to a rule: its own, or else that of its origin.
     pub(crate) fn setting_for_rule(&self, rule: RuleId, origin: RuleOrigin) -> Option<LevelSetting> {
-        self.rules.get(&rule).or_else(|| self.origins.get(&origin)).copied()
+        let own = self.explicit_setting(LevelTarget::Rule(rule));
+        own.or_else(|| self.explicit_setting(LevelTarget::Origin(origin)))
     }
 
     /// Sets the level of a finding to the one for its rule. Returns false if it must not be reported.
@@ -125,10 +109,8 @@ impl Levels {
     /// rule or origin is set to it, because a denied finding may be among those omitted. `None` keeps its
     /// `level`.
     fn setting_for_omission_finding(&self, level: FindingLevel) -> Option<LevelSetting> {
-        let named = self.rules.get(&FINDINGS_LEFT_OUT).copied();
-        let mut all = self.rules.values().chain(self.origins.values());
-        named.or_else(|| {
-            (level == FindingLevel::Warn && all.any(|setting| *setting == LevelSetting::Deny))
+        self.explicit_setting(LevelTarget::Rule(FINDINGS_LEFT_OUT)).or_else(|| {
+            (level == FindingLevel::Warn && self.0.values().any(|setting| *setting == LevelSetting::Deny))
                 .then_some(LevelSetting::Deny)
         })
     }

@@ -5,6 +5,7 @@
 //!
 //! Invariant: only lints are suppressed, only with a reason, and a suppression that does nothing is reported.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -39,7 +40,8 @@ struct Suppression {
     line: usize,
     reason: String,
     names: Vec<SuppressedRule>,
-    faults: Vec<SuppressionFault>,
+    /// What is wrong with the comment, each with its bytes.
+    faults: Vec<(Range<usize>, Finding)>,
 }
 
 #[derive(Debug)]
@@ -47,15 +49,6 @@ struct SuppressedRule {
     rule: RuleId,
     bytes: Range<usize>,
     is_used: bool,
-}
-
-#[derive(Debug)]
-struct SuppressionFault {
-    bytes: Range<usize>,
-    kind: ErrorType,
-    value: String,
-    detail: String,
-    help: Option<String>,
 }
 
 impl Suppressions {
@@ -150,33 +143,28 @@ impl Suppressions {
             return found;
         }
         let last_line = last_line();
-        let mut report = |rule: RuleId, fault: &SuppressionFault| {
-            if rules.has(rule) {
-                found.push(locate_fault(rule, fault, lines, profiles));
+        let mut report = |bytes: &Range<usize>, finding: Finding| {
+            if rules.has(finding.rule) {
+                let (diagnostic, location) =
+                    (Diagnostic::new(finding, profiles.to_vec()), lines.locate(bytes.clone()));
+                found.push(LocatedFinding { diagnostic, location, also: Vec::new(), fix: None });
             }
         };
         while let Some(suppression) = self.list.get(self.next).filter(|next| next.line <= last_line) {
             self.next += 1;
-            for fault in &suppression.faults {
-                report(INVALID_SUPPRESSION, fault);
+            for (bytes, finding) in &suppression.faults {
+                report(bytes, finding.clone());
             }
             let unused = suppression.names.iter().filter(|name| !name.is_used && rules.has(name.rule));
             // What depends on more than the text may be found by another run.
             for name in unused.filter(|name| name.rule.depends_on == RuleInput::Text) {
-                let fault = SuppressionFault {
-                    bytes: name.bytes.clone(),
-                    kind: ErrorType::NotFound,
-                    value: name.rule.id.to_owned(),
-                    detail: format!(
-                        "this comment suppresses nothing, because {} reports no finding here",
-                        name.rule
-                    ),
-                    help: Some(
-                        "remove the comment, or move it to the line of the finding or to the line above it"
-                            .to_owned(),
-                    ),
-                };
-                report(UNUSED_SUPPRESSION, &fault);
+                let rule = name.rule;
+                let detail =
+                    format!("this comment suppresses nothing, because {rule} reports no finding here");
+                let help =
+                    "remove the comment, or move it to the line of the finding or to the line above it";
+                let (kind, value) = (ErrorType::NotFound, rule.id);
+                report(&name.bytes, comment_finding(UNUSED_SUPPRESSION, kind, value, detail, help));
             }
         }
         found
@@ -194,41 +182,37 @@ impl Suppressions {
     }
 }
 
-fn locate_fault(
+/// Returns a finding about a suppression comment.
+fn comment_finding(
     rule: RuleId,
-    fault: &SuppressionFault,
-    lines: &LineIndex<'_>,
-    profiles: &[&'static str],
-) -> LocatedFinding {
-    let value = BadValue::str(&fault.value);
-    let mut finding = Finding::new(rule, FieldPath::default(), fault.kind, value, fault.detail.clone());
-    finding.help = fault.help.clone().map(Into::into);
-    let diagnostic = Diagnostic::new(finding, profiles.to_vec());
-    LocatedFinding { diagnostic, location: lines.locate(fault.bytes.clone()), also: Vec::new(), fix: None }
+    kind: ErrorType,
+    value: &str,
+    detail: String,
+    help: impl Into<Cow<'static, str>>,
+) -> Finding {
+    let finding = Finding::new(rule, FieldPath::default(), kind, BadValue::str(value), detail);
+    Finding { help: Some(help.into()), ..finding }
 }
 
 /// Parses the text that follows `tollgate:` in a comment.
 fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression {
     let mut suppression = Suppression { line, reason: String::new(), names: Vec::new(), faults: Vec::new() };
-    let malformed = |kind, value: &str, detail: &str| SuppressionFault {
-        bytes: comment.clone(),
-        kind,
-        value: value.to_owned(),
-        detail: detail.to_owned(),
-        help: Some(SYNTAX_HINT.to_owned()),
+    let malformed = |kind, value: &str, detail: String| {
+        (comment.clone(), comment_finding(INVALID_SUPPRESSION, kind, value, detail, SYNTAX_HINT))
     };
     let list = rest.trim_start().strip_prefix("allow").and_then(|list| list.trim_start().strip_prefix('('));
     let Some((list, reason)) = list.and_then(|list| list.split_once(')')) else {
         let shown = tollgate_formats::gofmt::byte_prefix(rest.trim(), 64);
         let detail = format!("`{shown}` is not a valid suppression");
-        suppression.faults.push(malformed(ErrorType::Invalid, shown, &detail));
+        suppression.faults.push(malformed(ErrorType::Invalid, shown, detail));
         return suppression;
     };
     // Another comment may follow; punctuation before the reason is not part of it.
     let reason = reason.split(" #").next().unwrap_or_default();
     let reason = reason.trim_start_matches([' ', '\t', ':', '-', '–', '—']).trim();
     if reason.is_empty() || reason.starts_with('#') {
-        suppression.faults.push(malformed(ErrorType::Required, "", "a suppression must give a reason"));
+        let detail = "a suppression must give a reason".to_owned();
+        suppression.faults.push(malformed(ErrorType::Required, "", detail));
         return suppression;
     }
     suppression.reason = reason.into();
@@ -243,14 +227,9 @@ fn parse_comment(rest: &str, comment: &Range<usize>, line: usize) -> Suppression
         match suppressible_lint(name) {
             Ok(rule) => suppression.names.push(SuppressedRule { rule, bytes, is_used: false }),
             Err((detail, help)) => {
-                let value = tollgate_formats::gofmt::byte_prefix(name, 64).to_owned();
-                suppression.faults.push(SuppressionFault {
-                    bytes,
-                    kind: ErrorType::Invalid,
-                    value,
-                    detail,
-                    help: Some(help),
-                });
+                let (kind, value) = (ErrorType::Invalid, tollgate_formats::gofmt::byte_prefix(name, 64));
+                let finding = comment_finding(INVALID_SUPPRESSION, kind, value, detail, help);
+                suppression.faults.push((bytes, finding));
             }
         }
     }

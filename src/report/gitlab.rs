@@ -65,21 +65,14 @@ impl ReportWriter for Writer {
         let mut times: HashMap<&str, usize> = HashMap::new();
         let mut out = String::with_capacity(piece.len());
         for issue in piece.split_inclusive(LIST_ITEM_SEPARATOR) {
-            let at = ISSUE_PREFIX.len()..ISSUE_PREFIX.len() + fingerprint::FINGERPRINT_DIGITS;
-            let Some(own) = issue.get(at.clone()) else {
+            let Some((before, rest)) = issue.split_at_checked(ISSUE_PREFIX.len()) else {
                 out.push_str(issue);
                 continue;
             };
+            let (own, after) = rest.split_at_checked(fingerprint::FINGERPRINT_DIGITS).unwrap_or((rest, ""));
             let count = times.entry(own).or_default();
-            let (before, after) = (issue.get(..at.start), issue.get(at.end..));
-            match (*count, before, after) {
-                (1.., Some(before), Some(after)) => {
-                    out.push_str(before);
-                    out.push_str(&fingerprint::of_repetition(own, *count));
-                    out.push_str(after);
-                }
-                _ => out.push_str(issue),
-            }
+            let repeated = (*count > 0).then(|| fingerprint::of_repetition(own, *count));
+            out.extend([before, repeated.as_deref().unwrap_or(own), after]);
             *count += 1;
         }
         out

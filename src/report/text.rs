@@ -53,9 +53,8 @@ impl ReportWriter for Writer {
         if let Some(reason) = entry.skipped.filter(|_| report.show_skipped) {
             push_skipped(out, entry, reason);
         }
-        for located in
-            entry.findings.iter().filter(|found| !cascade::follows_from_other_finding(found, entry.findings))
-        {
+        let is_shown = |found: &&LocatedFinding| !cascade::follows_from_other_finding(found, entry.findings);
+        for located in entry.findings.iter().filter(is_shown).chain(entry.hidden) {
             let severity = match located.diagnostic.level {
                 FindingLevel::Deny => Severity::ERROR,
                 FindingLevel::Warn => Severity::WARNING,
@@ -67,11 +66,6 @@ impl ReportWriter for Writer {
             };
             mark(out);
             push_finding(out, located, severity, entry, report, &renderer);
-            mark(out);
-        }
-        for located in entry.hidden {
-            mark(out);
-            push_finding(out, located, Severity::ERROR, entry, report, &renderer);
             mark(out);
         }
     }
@@ -93,18 +87,16 @@ fn push_finding(
 ) {
     let diagnostic = &located.diagnostic;
     let finding = &diagnostic.finding;
-    let policy = PolicyMessageParts::from_long_policy_message(diagnostic);
-    let title = replace_control_chars(
-        &policy.as_ref().map_or_else(|| shortened_message(diagnostic), |policy| policy.title.clone()),
-    );
+    let (title, parts) =
+        split_long_policy_message(diagnostic).unwrap_or_else(|| (shortened_message(diagnostic), Vec::new()));
     let line = SnippetLine::cut_around_mark(entry.text, located.location.line, &located.location.shown);
-    let group = Group::with_title(severity.primary_title(title).id(finding.rule.id));
+    let group = Group::with_title(severity.primary_title(replace_control_chars(&title)).id(finding.rule.id));
     let mut group = line.add_to_group(group, AnnotationKind::Primary, entry.file, located.location.column);
     for also in &located.also {
         let line = SnippetLine::cut_around_mark(entry.text, also.line, &also.shown);
         group = line.add_to_group(group, AnnotationKind::Context, entry.file, also.column);
     }
-    for (name, text) in policy.iter().flat_map(PolicyMessageParts::lines) {
+    for (name, text) in parts {
         group = group.element(Severity::NOTE.with_name(name).message(replace_control_chars(&text)));
     }
     if let Some(consequences) = cascade::describe_consequences(located, entry.findings) {
@@ -131,45 +123,24 @@ fn push_finding(
     push_group(out, renderer, group);
 }
 
-/// A long message of a policy violation, split into parts that are shown one below the other.
-struct PolicyMessageParts {
-    /// The problem and its position.
-    title: String,
-    why: String,
-    /// The accepted values.
-    instead: Option<String>,
-    /// Contact and documentation of the policy.
-    ask: Option<String>,
-}
-
-impl PolicyMessageParts {
-    fn from_long_policy_message(diagnostic: &Diagnostic) -> Option<PolicyMessageParts> {
-        let finding = &diagnostic.finding;
-        let short = finding.short.as_deref().filter(|_| diagnostic.origin == RuleOrigin::Policy)?;
-        let whole = shortened_message(diagnostic);
-        if whole.chars().count() <= MAX_TITLE_CHARS {
-            return None;
-        }
-        let title = format!("{}: {short}", finding.user_path());
-        let detail = gofmt::shorten(&finding.detail, MAX_MESSAGE_CHARS).into_owned();
-        let (why, instead) = match detail.rsplit_once("; allowed instead: ") {
-            Some((why, instead)) => (why.to_owned(), Some(instead.to_owned())),
-            None => (detail, None),
-        };
-        let ask = finding.advice.as_deref().map(ToOwned::to_owned);
-        let why = ask.as_deref().map_or(why.clone(), |ask| remove_contact_and_docs(&why, ask));
-        Some(PolicyMessageParts { title, why, instead, ask })
+/// Splits a long message of a policy violation: a title with the problem and its position, and parts with labels, which
+/// are shown one below the other under the snippet. What can be pasted stays in one line. `None` for other messages.
+fn split_long_policy_message(diagnostic: &Diagnostic) -> Option<(String, Vec<(&'static str, String)>)> {
+    let finding = &diagnostic.finding;
+    let short = finding.short.as_deref().filter(|_| diagnostic.origin == RuleOrigin::Policy)?;
+    if shortened_message(diagnostic).chars().count() <= MAX_TITLE_CHARS {
+        return None;
     }
-
-    /// Returns the parts to show under the snippet, each with its label. What can be pasted stays in one line.
-    fn lines(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let parts = [
-            ("why", Some(wrap_text(&self.why))),
-            ("allowed instead", self.instead.clone()),
-            ("ask", self.ask.as_deref().map(wrap_text)),
-        ];
-        parts.into_iter().filter_map(|(name, text)| Some((name, text?)))
-    }
+    let detail = gofmt::shorten(&finding.detail, MAX_MESSAGE_CHARS);
+    let (why, instead) = match detail.rsplit_once("; allowed instead: ") {
+        Some((why, instead)) => (why, Some(instead.to_owned())),
+        None => (&*detail, None),
+    };
+    let ask = finding.advice.as_deref();
+    let why = ask.map_or_else(|| why.to_owned(), |ask| remove_contact_and_docs(why, ask));
+    let parts = [("why", Some(wrap_text(&why))), ("allowed instead", instead), ("ask", ask.map(wrap_text))];
+    let parts = parts.into_iter().filter_map(|(name, text)| Some((name, text?)));
+    Some((format!("{}: {short}", finding.user_path()), parts.collect()))
 }
 
 /// Removes the contact and docs of the policy from the explanation, because `advice` names them: ` (contact:

@@ -111,35 +111,27 @@ fn write_json(out: &mut String, value: Value<'_>, indent: usize) {
         out.push('\n');
         out.push_str(&" ".repeat(indent));
     };
-    match value.kind() {
-        ValueKind::Object if !value.is_empty() && indent <= MAX_NESTED_INDENT => {
-            out.push('{');
-            for (index, (key, member)) in value.members().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                line(out, indent + 2);
-                gofmt::push_json_string(out, key.text());
-                out.push_str(": ");
-                write_json(out, member, indent + 2);
-            }
-            line(out, indent);
-            out.push('}');
+    let is_compact = value.is_empty() || indent > MAX_NESTED_INDENT;
+    let (open, close) = match value.kind() {
+        ValueKind::Object if !is_compact => ('{', '}'),
+        ValueKind::Array if !is_compact => ('[', ']'),
+        _ => return out.push_str(&value.to_json()),
+    };
+    out.push(open);
+    // One of the two is empty.
+    let members = value.members().map(|(key, member)| (Some(key), member));
+    let items = value.items().map(|item| (None, item));
+    for (index, (key, inner)) in members.chain(items).enumerate() {
+        out.push_str(if index > 0 { "," } else { "" });
+        line(out, indent + 2);
+        if let Some(key) = key {
+            gofmt::push_json_string(out, key.text());
+            out.push_str(": ");
         }
-        ValueKind::Array if !value.is_empty() && indent <= MAX_NESTED_INDENT => {
-            out.push('[');
-            for (index, item) in value.items().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                line(out, indent + 2);
-                write_json(out, item, indent + 2);
-            }
-            line(out, indent);
-            out.push(']');
-        }
-        _ => out.push_str(&value.to_json()),
+        write_json(out, inner, indent + 2);
     }
+    line(out, indent);
+    out.push(close);
 }
 
 #[cfg(test)]

@@ -16,23 +16,19 @@ use tollgate_engine::defaults::Edit;
 
 /// Returns the text of a file with all edits applied; everything else keeps its formatting.
 pub(super) fn rewrite_file(text: &str, documents: &[DocumentWithDefaultEdits<'_>]) -> String {
-    let mut out = String::with_capacity(text.len() + 256);
-    let mut done = 0;
-    for filled in documents.iter().filter(|filled| !filled.edits.is_empty()) {
+    let changed = documents.iter().filter(|filled| !filled.edits.is_empty());
+    let rewrite = |filled| {
         let (range, replacement) = rewrite_document(text, filled);
         // A range that is not in the text would lose a part of the user's file.
-        debug_assert!(text.get(done..range.start).is_some() && text.get(range.end..).is_some(), "{range:?}");
-        out.push_str(text.get(done..range.start).unwrap_or_default());
-        out.push_str(&replacement);
-        done = range.end;
-    }
-    out.push_str(text.get(done..).unwrap_or_default());
-    out
+        debug_assert!(text.get(range.clone()).is_some(), "{range:?}");
+        (range, replacement)
+    };
+    apply_splices(text, changed.map(rewrite))
 }
 
 /// Returns the byte range of a document in its file to replace, and the text with the edits. Prints the whole
 /// object again if its text cannot be edited.
-fn rewrite_document(text: &str, filled: &DocumentWithDefaultEdits<'_>) -> (Range<usize>, String) {
+fn rewrite_document(text: &str, filled: &DocumentWithDefaultEdits<'_>) -> TextSplice {
     let (doc, offset) = (&filled.document.doc, filled.document.offset);
     let changes: Vec<DocChange> =
         filled.edits.iter().filter_map(|edit| to_change(&filled.document, edit)).collect();
@@ -83,10 +79,7 @@ fn to_change(document: &Document<'_>, edit: &Edit) -> Option<DocChange> {
 }
 
 /// A text that replaces a range of bytes; the range is empty for an insertion.
-struct TextSplice {
-    at: Range<usize>,
-    text: String,
-}
+type TextSplice = (Range<usize>, String);
 
 /// Returns the text insertions that make these changes in the source of a document.
 fn splices_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextSplice> {
@@ -114,7 +107,7 @@ fn splices_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextSplice> 
                 let text = value_text(value, doc.syntax());
                 // A value that is not written: the blank belongs between it and the colon.
                 let text = if span.end > span.start { text } else { format!(" {text}") };
-                TextSplice { at: span.start as usize..span.end as usize, text }
+                (span.start as usize..span.end as usize, text)
             }
             DocChange::Append { list, .. } => {
                 let items = changes.iter().filter_map(|change| match change {
@@ -133,18 +126,18 @@ fn splices_for_changes(doc: &Doc<'_>, changes: &[DocChange]) -> Vec<TextSplice> 
             }
         });
     }
-    inserts.sort_by_key(|insert| insert.at.start);
+    inserts.sort_by_key(|(at, _)| at.start);
     inserts
 }
 
 /// Applies the insertions, which are sorted by position, to the source.
-fn apply_splices(source: &str, inserts: Vec<TextSplice>) -> String {
+fn apply_splices(source: &str, inserts: impl IntoIterator<Item = TextSplice>) -> String {
     let mut out = String::with_capacity(source.len() + 256);
     let mut done = 0;
-    for insert in inserts {
-        out.push_str(source.get(done..insert.at.start).unwrap_or_default());
-        out.push_str(&insert.text);
-        done = insert.at.end.max(done);
+    for (at, text) in inserts {
+        out.push_str(source.get(done..at.start).unwrap_or_default());
+        out.push_str(&text);
+        done = at.end.max(done);
     }
     out.push_str(source.get(done..).unwrap_or_default());
     out
@@ -158,18 +151,17 @@ fn append_items(list: Value<'_>, items: &[&OwnedJsonValue], line_break: &str) ->
     let is_flow = source.as_bytes().get(list.span().start as usize) == Some(&b'[');
     let Some(last) = list.items().last() else {
         let at = list.span().start as usize + 1;
-        return TextSplice { at: at..at, text: texts.collect::<Vec<_>>().join(", ") };
+        return (at..at, texts.collect::<Vec<_>>().join(", "));
     };
     if is_flow {
         let at = last.span().end as usize;
-        return TextSplice { at: at..at, text: texts.map(|text| [", ", &text].concat()).collect() };
+        return (at..at, texts.map(|text| [", ", &text].concat()).collect());
     }
     let before = source.get(..last.span().start as usize).unwrap_or_default();
     let begin = before.rsplit('\n').next().unwrap_or_default();
     let end = source.get(..last.span().end as usize).unwrap_or_default().trim_end().len();
-    let rest = source.get(end..).unwrap_or_default();
-    let at = end + rest.find(['\n', '\r']).unwrap_or(rest.len());
-    TextSplice { at: at..at, text: texts.map(|text| [line_break, begin, &text].concat()).collect() }
+    let at = line_end(source, end);
+    (at..at, texts.map(|text| [line_break, begin, &text].concat()).collect())
 }
 
 /// Adds members to a flow mapping: `{a: b}` becomes `{a: b, key: value}`. If its last member begins a line, each
@@ -181,7 +173,7 @@ fn add_flow_members(object: Value<'_>, members: &[(&str, &OwnedJsonValue)]) -> T
         let at = object.span().start as usize + 1;
         let text: Vec<String> =
             members.iter().map(|(key, value)| member_text(key, value, json, " ")).collect();
-        return TextSplice { at: at..at, text: text.join(", ") };
+        return (at..at, text.join(", "));
     };
     let at = last.span().end as usize;
     let key_at = key.span().start as usize;
@@ -196,11 +188,15 @@ fn add_flow_members(object: Value<'_>, members: &[(&str, &OwnedJsonValue)]) -> T
         (false, "") => ",".to_owned(),
         (false, _) => ", ".to_owned(),
     };
-    let text: String = members
-        .iter()
-        .map(|(key, value)| [comma.as_str(), &member_text(key, value, json, blank)].concat())
-        .collect();
-    TextSplice { at: at..at, text }
+    let member =
+        |(key, value): &(&str, &OwnedJsonValue)| comma.clone() + &member_text(key, value, json, blank);
+    (at..at, members.iter().map(member).collect())
+}
+
+/// Returns the end of the line that contains a byte, before its line break.
+fn line_end(source: &str, at: usize) -> usize {
+    let rest = source.get(at..).unwrap_or_default();
+    at + rest.find(['\n', '\r']).unwrap_or(rest.len())
 }
 
 fn member_text(key: &str, value: &OwnedJsonValue, json: bool, blank: &str) -> String {
@@ -219,25 +215,18 @@ fn add_block_members(object: Value<'_>, members: &[(&str, &OwnedJsonValue)], lin
         let plain = !matches!(value.kind(), ValueKind::Array | ValueKind::Object);
         plain && to > from && !source.get(from..to).unwrap_or("\n").contains('\n')
     };
-    let texts: Vec<String> =
-        members.iter().map(|(key, value)| format!("{key}: {}", value_text(value, Syntax::Yaml))).collect();
+    let texts: Vec<String> = members.iter().map(|(key, value)| member_text(key, value, false, " ")).collect();
     let indent = |key: Value<'_>| {
         let before = source.get(..key.span().start as usize).unwrap_or_default();
         " ".repeat(before.rsplit('\n').next().unwrap_or_default().chars().count())
     };
     if let Some((key, value)) = object.members().filter(|(key, value)| single(*key, *value)).last() {
-        let end = value.span().end as usize;
-        let rest = source.get(end..).unwrap_or_default();
-        let at = end + rest.find(['\n', '\r']).unwrap_or(rest.len());
-        let indent = indent(key);
-        let text: String = texts.iter().map(|text| [line_break, &indent, text].concat()).collect();
-        return TextSplice { at: at..at, text };
+        let (at, indent) = (line_end(source, value.span().end as usize), indent(key));
+        return (at..at, texts.iter().map(|text| [line_break, &indent, text].concat()).collect());
     }
     let first = object.members().next().map_or(object, |(key, _)| key);
-    let at = first.span().start as usize;
-    let indent = indent(first);
-    let text: String = texts.iter().map(|text| [text, line_break, &indent].concat()).collect();
-    TextSplice { at: at..at, text }
+    let (at, indent) = (first.span().start as usize, indent(first));
+    (at..at, texts.iter().map(|text| [text, line_break, &indent].concat()).collect())
 }
 
 /// Returns a new value as text for a document of that syntax.
