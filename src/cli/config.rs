@@ -17,6 +17,7 @@ use super::outcome::{ExitCounts, Failure};
 use super::shared::{EngineArgs, FailOnArgs};
 use super::table;
 use super::version::Output;
+use crate::report::record::record;
 pub(super) use lookup::{
     CONFIG_NAME, ConfigLookup, FoundConfig, normalized_absolute_path, path_with_folder_links_resolved,
 };
@@ -78,14 +79,6 @@ pub(super) struct Arguments {
     fail_on: FailOnArgs,
 }
 
-/// The configuration of a path as `tollgate config -o json` prints it.
-#[derive(serde::Serialize)]
-struct ShownConfig<'a> {
-    path: String,
-    config: Option<&'a str>,
-    settings: Vec<show::SettingRow>,
-}
-
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let path = self.path.display().to_string();
@@ -98,9 +91,8 @@ impl Arguments {
             Some(folder) => folder,
             None => Path::new("."),
         };
-        let mut lookup = self.config.lookup()?;
-        let number = lookup.find_for_folder(folder)?;
-        let config = lookup.get(number);
+        let config = self.config.lookup()?.find_for_folder(folder)?;
+        let config = config.as_deref();
         let settings =
             MergedSettings::new(&self.engine, self.fail_on.fail_on, &self.config.levels, None, config)?;
         // `validate` alone uses the baseline, but a wrong path is an error here as well, like that of any other key.
@@ -109,7 +101,7 @@ impl Arguments {
         let name = config.map(|config| config.file.name.as_str());
         match self.output {
             Output::Json => {
-                let shown = ShownConfig { path, config: name, settings: rows };
+                let shown = record! { "path": path, "config": name, "settings": rows };
                 writeln!(console, "{}", super::to_safe_json(&shown)?)?;
             }
             Output::Text => {

@@ -36,9 +36,9 @@ use super::console::Console;
 use super::outcome::{ExitCounts, Failure};
 use super::shared::EngineArgs;
 use frame::{Frame, FrameReader};
-use judge::{CheckerFlags, DocumentCheckers};
-use message::{Message, UnhandledMessage};
-use session::{Phase, Session, SessionContinuation};
+use judge::DocumentCheckers;
+use message::Message;
+use session::{Phase, Session};
 use worker::{CheckQueue, CheckedDocument};
 
 /// Maximum number of events between the reading or checking thread and the one that handles them.
@@ -81,10 +81,8 @@ enum Event {
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
-        let Arguments { namespaces, config, engine, stdio: _ } = self;
         // Files that do not load are shown in the editor, once it listens.
-        let judges =
-            DocumentCheckers::new(CheckerFlags { flags: engine, namespaces: namespaces.as_ref(), config })?;
+        let judges = DocumentCheckers::new(self)?;
         let queue = Arc::new(CheckQueue::default());
         let (sender, events) = sync_channel(MAX_QUEUED_EVENTS);
         start_reader(sender.clone());
@@ -146,7 +144,7 @@ fn run_session(
             inbox.queue_event_or_answer_bad_input(event, session)?;
         }
         if let Some(message) = inbox.messages.pop_front() {
-            if session.handle(&message, &mut inbox.cancelled)? == SessionContinuation::Exit {
+            if session.handle(&message, &mut inbox.cancelled)?.is_break() {
                 return Ok(None);
             }
         } else if let Some(checked) = inbox.checked.pop_front() {
@@ -194,21 +192,14 @@ impl PendingEvents {
         match event {
             Event::Ended(error) => self.ended = Some(error),
             Event::Checked(checked) => self.checked.push_back(checked),
-            Event::Arrived(Frame::Bad(reason)) => {
-                session.client.reply_error(None, message::ErrorCode::ParseError, &reason)?
-            }
-            Event::Arrived(Frame::Body(body)) => match Message::parse(body) {
-                Ok(message) if message.method == "$/cancelRequest" => {
+            Event::Arrived(frame) => match session.receive(frame)? {
+                Some(message) if message.method == "$/cancelRequest" => {
                     let id = message.with_params(|params| params.get("id").to_json());
                     if self.messages.iter().any(|waiting| waiting.id.as_ref() == Some(&id)) {
                         self.cancelled.insert(id);
                     }
                 }
-                Ok(message) => self.messages.push_back(message),
-                Err(UnhandledMessage::Response) => {}
-                Err(UnhandledMessage::Bad { id, code, message }) => {
-                    session.client.reply_error(id.as_deref(), code, &message)?
-                }
+                message => self.messages.extend(message),
             },
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 pub(super) use context::ContextArgs;
-pub(super) use engine::{ConfigFileDefaults, DefaultRules, EngineArgs, PolicyArgs};
+pub(super) use engine::{DefaultRules, EngineArgs, PolicyArgs};
 pub(super) use release::{ApiServerArgs, ProfileArg, ReleaseArgs, parse_profile};
 
 use super::outcome::{ExitCounts, Failure};

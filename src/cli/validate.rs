@@ -28,7 +28,7 @@ use super::progress::ProgressBar;
 use super::shared::{EngineArgs, ExitArgs};
 use super::{clock, state, units};
 use crate::files::{DEFAULT_MAX_FILE_BYTES, Input};
-use crate::report::{Format, ReportRenderer, Statistics, Summary, UnreadPathCounts};
+use crate::report::{Format, ReportRenderer, Statistics, Summary};
 use baseline::NewBaselineAndCheckedFiles;
 pub(super) use check::WorkItem;
 use check::{FileChecker, FileOutput};
@@ -36,7 +36,7 @@ use claims::RunClaims;
 use fix::{FixArguments, FixMode};
 use fold::FolderFindingLimiter;
 use inputs::{FoundInputs, WalkArgs};
-use settings::{CheckSettings, CommandLineSettings, InputConfigurations, InputWithSettings};
+use settings::{CheckSettings, InputConfigurations, InputWithSettings};
 use target::{FileTarget, ReportTargets};
 
 /// Check manifests in files, folders or stdin
@@ -126,21 +126,6 @@ impl UniqueFiles {
     }
 }
 
-/// The inputs of a run, each with the index of its settings.
-struct RunInputs {
-    items: Vec<InputWithSettings>,
-    not_read: UnreadPathCounts,
-    /// The kustomizations around the inputs.
-    kustomizations: Vec<PathBuf>,
-}
-
-impl RunInputs {
-    /// Returns the manifests to read; Markdown files, which are checked as excerpts, are left out.
-    fn manifest_inputs(&self) -> impl Iterator<Item = &Input> {
-        self.items.iter().filter_map(|work| work.item.manifest_input())
-    }
-}
-
 /// The output and totals of a run so far.
 struct RunOutput<'r, 'b> {
     targets: ReportTargets<'r>,
@@ -198,45 +183,82 @@ impl RunOutput<'_, '_> {
         self.targets.console.write_data_sanitized_for_terminal(&output.printed)?;
         self.targets.write_file_part(&output)
     }
+
+    /// Writes the ends of the reports and the new baseline. Returns the counts for the exit code.
+    fn finish(
+        mut self,
+        arguments: &Arguments,
+        settings: &[CheckSettings],
+        is_diff: bool,
+    ) -> Result<ExitCounts, Failure> {
+        self.progress.erase_bar();
+        let RunOutput { mut targets, baselines, mut summary, statistics, mut tally, .. } = self;
+        summary.stale = summary.stale.saturating_add(baselines.count_findings_in_missing_files(settings));
+        targets.write_footers(&summary, &statistics)?;
+        baselines.write_baseline(&summary, targets.console)?;
+        tally.denied = summary.denied;
+        tally.warned = summary.warned;
+        tally.unreadable = summary.unreadable;
+        if arguments.walk.require_objects && summary.checked == 0 {
+            targets.console.error("no objects were checked, but --require-objects is set");
+            tally.unreadable += 1;
+        }
+        tally.unfixed = if is_diff { summary.fixed } else { 0 };
+        Ok(arguments.exit.apply_exit_flags(tally))
+    }
 }
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let format = self.stdout_format_allowed_with_statistics()?;
         let mode = self.fix_mode()?;
-        let found = self.find_inputs(console)?;
+        let FoundInputs { work, mut not_read, kustomizations, .. } = self.find_inputs(console)?;
         let mut configurations = InputConfigurations::new(&self.config)?;
-        let work = assign_settings_and_dedup_if_fixing(found, &mut configurations, mode.is_some())?;
-        let settings = self.read_settings(&mut configurations, console)?;
+        let (mut work, excluded) = configurations.assign_settings_and_count_excluded(work)?;
+        not_read.excluded += excluded;
+        // A file is fixed once, whatever the number of paths to it.
+        let mut once = UniqueFiles::default();
+        work.retain(|work| mode.is_none() || once.insert_path(work.item.path()));
+        let state = state::read_snapshot(&self.state, console)?;
+        let settings = configurations.load_settings(self, state.as_ref())?;
         let baselines = NewBaselineAndCheckedFiles::new(self.write_baseline.as_deref(), &self.paths)?;
         let lacks_labels = settings.iter().any(|settings| settings.configured.lacks_namespace_labels());
+        let manifests = || work.iter().filter_map(|work| work.item.manifest_input());
         let namespaces =
-            lacks_labels.then(|| namespaces::collect_from_readable_inputs(work.manifest_inputs())).flatten();
-        let reads_stdin = work.manifest_inputs().any(|input| *input == Input::Stdin);
-        let is_on_stderr = mode.is_some_and(|mode| mode.diff || reads_stdin);
+            lacks_labels.then(|| namespaces::collect_from_readable_inputs(manifests())).flatten();
+        let reads_stdin = manifests().any(|input| *input == Input::Stdin);
+        let is_diff = mode.is_some_and(|mode| mode.diff);
+        let is_on_stderr = is_diff || mode.is_some() && reads_stdin;
         let reports = self.reports(format, &settings, is_on_stderr, console);
+        let folds = reports.first().filter(|report| report.foldable);
+        let folds = folds.map(|_| FolderFindingLimiter::new(&self.paths));
         let (now, baseline_folder) = (self.clock.now(), baselines.folder());
-        let state = RunOutput {
-            targets: self.open_targets(&reports, is_on_stderr, console)?,
+        let mut output = RunOutput {
+            targets: ReportTargets::open(&reports, &self.output_file, folds, is_on_stderr, console)?,
             baselines,
-            progress: ProgressBar::with_total(work.items.len()),
+            progress: ProgressBar::with_total(work.len()),
             counted_files: UniqueFiles::default(),
-            summary: Summary { not_read: work.not_read, ..Summary::default() },
+            summary: Summary { not_read, ..Summary::default() },
             statistics: Statistics::default(),
             tally: ExitCounts::default(),
         };
         let checker = FileChecker {
             settings: &settings,
             namespaces: namespaces.as_ref(),
-            claims: &RunClaims::new(&work.items, &work.kustomizations),
+            claims: &RunClaims::new(&work, &kustomizations),
             now: &now,
             new_baseline: baseline_folder.as_deref(),
             reports: &reports,
             limit: self.max_file,
             fixes: mode,
         };
-        let checked = check_all_and_write_reports(&work.items, &checker, state)?;
-        self.finish_run(checked, mode, console)
+        output.targets.write_headers()?;
+        order::run_in_order(
+            &work,
+            |work| checker.fix_if_requested_and_check_input(work),
+            |event| output.handle_event(event),
+        )?;
+        output.finish(self, &settings, is_diff)
     }
 
     /// Returns the mode of `--fix` and `--diff`; `None` without them.
@@ -257,60 +279,6 @@ impl Arguments {
         let mut found = found.with_markdown_read_or_searched();
         self.refuse_overwrites_and_exclude_reports(&mut found.work)?;
         Ok(found)
-    }
-
-    /// Reads the configurations, policies, namespaces and the state of the cluster that the inputs are checked
-    /// with.
-    fn read_settings<'c>(
-        &self,
-        configurations: &'c mut InputConfigurations,
-        console: &mut Console,
-    ) -> Result<Vec<CheckSettings<'c>>, Failure> {
-        let state = state::read_snapshot(&self.state, console)?;
-        let given = CommandLineSettings {
-            engine: &self.engine,
-            fail_on: self.exit.fail_on.fail_on,
-            levels: &self.config.levels,
-            namespaces: self.namespaces.as_ref(),
-            baseline: self.baseline.as_deref(),
-            is_writing_baseline: self.write_baseline.is_some(),
-        };
-        configurations.load_settings(given, state.as_ref())
-    }
-
-    /// Opens the destinations of the reports.
-    fn open_targets<'r>(
-        &self,
-        reports: &'r [ReportRenderer],
-        is_on_stderr: bool,
-        console: &'r mut Console,
-    ) -> Result<ReportTargets<'r>, Failure> {
-        let mut targets = ReportTargets::open(reports, &self.output_file, console)?;
-        if is_on_stderr {
-            targets.is_on_stderr = true;
-        } else if reports.first().is_some_and(|report| report.foldable) {
-            targets.folds = Some(FolderFindingLimiter::new(&self.paths));
-        }
-        Ok(targets)
-    }
-
-    /// Writes the new baseline, and returns the counts for the exit code.
-    fn finish_run(
-        &self,
-        (baselines, summary, mut tally): (NewBaselineAndCheckedFiles<'_>, Summary, ExitCounts),
-        mode: Option<FixMode>,
-        console: &mut Console,
-    ) -> Result<ExitCounts, Failure> {
-        baselines.write_baseline(&summary, console)?;
-        tally.denied = summary.denied;
-        tally.warned = summary.warned;
-        tally.unreadable = summary.unreadable;
-        if self.walk.require_objects && summary.checked == 0 {
-            console.error("no objects were checked, but --require-objects is set");
-            tally.unreadable += 1;
-        }
-        tally.unfixed = if mode.is_some_and(|mode| mode.diff) { summary.fixed } else { 0 };
-        Ok(self.exit.apply_exit_flags(tally))
     }
 
     /// Refuses `--output-file` if it would overwrite a source file, and removes reports of earlier runs from the
@@ -344,14 +312,12 @@ impl Arguments {
     /// Returns the output format of stdout; an error if it cannot show statistics.
     fn stdout_format_allowed_with_statistics(&self) -> Result<Format, Failure> {
         let format = Format::parse(&self.output).unwrap_or(Format::Text);
-        match format {
-            Format::Text | Format::Json => Ok(format),
-            _ if self.statistics => Err(Failure::Usage(format!(
-                "--statistics is not available with `-o {}`; use `-o text` or `-o json`",
-                format.name()
-            ))),
-            _ => Ok(format),
+        if self.statistics && !matches!(format, Format::Text | Format::Json) {
+            let hint = "use `-o text` or `-o json`";
+            let message = format!("--statistics is not available with `-o {}`; {hint}", format.name());
+            return Err(Failure::Usage(message));
         }
+        Ok(format)
     }
 
     /// Returns the requested reports: first the one that is printed, to stderr if `is_on_stderr` is set; then those of
@@ -359,7 +325,7 @@ impl Arguments {
     fn reports(
         &self,
         first: Format,
-        settings: &[CheckSettings<'_>],
+        settings: &[CheckSettings],
         is_on_stderr: bool,
         console: &Console,
     ) -> Vec<ReportRenderer> {
@@ -384,42 +350,6 @@ impl Arguments {
         first.foldable = !is_on_stderr && is_read_on_terminal(&first);
         std::iter::once(first).chain(self.output_file.iter().map(|target| report(target.format))).collect()
     }
-}
-
-/// Assigns its settings to each input. If fixes are written, further paths to the same file are left out.
-fn assign_settings_and_dedup_if_fixing(
-    found: FoundInputs,
-    configurations: &mut InputConfigurations,
-    is_fixing: bool,
-) -> Result<RunInputs, Failure> {
-    let FoundInputs { work, mut not_read, kustomizations, .. } = found;
-    let (mut items, excluded) = configurations.assign_settings_and_count_excluded(work)?;
-    if is_fixing {
-        let mut once = UniqueFiles::default();
-        items.retain(|work| once.insert_path(work.item.path()));
-    }
-    not_read.excluded += excluded;
-    Ok(RunInputs { items, not_read, kustomizations })
-}
-
-/// Checks all inputs, and writes the reports. Returns the baseline to write, the summary and the counts for the
-/// exit code.
-fn check_all_and_write_reports<'b>(
-    work: &[InputWithSettings],
-    checker: &FileChecker<'_>,
-    mut state: RunOutput<'_, 'b>,
-) -> Result<(NewBaselineAndCheckedFiles<'b>, Summary, ExitCounts), Failure> {
-    state.targets.write_headers()?;
-    order::run_in_order(
-        work,
-        |work| checker.fix_if_requested_and_check_input(work),
-        |event| state.handle_event(event),
-    )?;
-    state.progress.erase_bar();
-    let RunOutput { mut targets, baselines, mut summary, statistics, tally, .. } = state;
-    summary.stale = summary.stale.saturating_add(baselines.count_findings_in_missing_files(checker.settings));
-    targets.write_footers(&summary, &statistics)?;
-    Ok((baselines, summary, tally))
 }
 
 /// True if a person reads the report on a terminal, and can run the command again to see folded findings. In CI

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::super::outcome::Failure;
 use crate::config::{ConfigFile, LevelOverride, LocatedSetting};
@@ -37,9 +38,10 @@ pub(in super::super) struct FoundConfig {
 }
 
 impl FoundConfig {
-    /// True if the configuration excludes this file from walks.
-    pub(in super::super) fn excludes(&self, file: &Path) -> bool {
-        self.exclude.matches(file)
+    /// True if the configuration excludes this input from walks.
+    pub(in super::super) fn excludes(&self, input: &Input) -> bool {
+        self.file.exclude.is_some()
+            && input_path_with_links_resolved(input).is_some_and(|file| self.exclude.matches(&file))
     }
 
     /// The path of the baseline that the configuration names; `None` if it names none.
@@ -51,12 +53,15 @@ impl FoundConfig {
             .transpose()
     }
 
-    /// Returns the overrides that apply to a file, by their paths. `None` is stdin, to which only overrides
-    /// without paths apply.
-    pub(in super::super) fn overrides_for_file(&self, file: Option<&Path>) -> Vec<&LevelOverride> {
+    /// Returns the overrides that apply to an input, by their paths. To stdin, only overrides without paths apply.
+    pub(super) fn overrides_for_input(&self, input: &Input) -> Vec<&LevelOverride> {
+        if self.file.overrides.is_empty() {
+            return Vec::new();
+        }
+        let file = input_path_with_links_resolved(input);
         let pairs = self.file.overrides.iter().zip(&self.override_paths);
         let holds = |(item, paths): &(&LevelOverride, &PathGlobs)| {
-            item.paths.is_empty() || file.is_some_and(|file| paths.matches(file))
+            item.paths.is_empty() || file.as_ref().is_some_and(|file| paths.matches(file))
         };
         pairs.filter(holds).map(|(item, _)| item).collect()
     }
@@ -102,94 +107,91 @@ impl FoundConfig {
 /// Finds the configuration file of each input, and reads each configuration file once.
 #[derive(Debug, Default)]
 pub(in super::super) struct ConfigLookup {
-    found: Vec<FoundConfig>,
-    /// Index in `found` of the configuration for each folder that was searched, by its path as passed and without
-    /// links; `None` if it has no configuration.
-    folders: HashMap<PathBuf, Option<usize>>,
+    /// The configuration for each folder that was searched, by its path as passed and without links; `None` if it
+    /// has no configuration.
+    folders: HashMap<PathBuf, Option<Arc<FoundConfig>>>,
     scope: NearestOrFixedConfig,
 }
 
 /// Which configuration file applies to an input.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Default, Debug)]
 enum NearestOrFixedConfig {
     /// The nearest one in the folder of the input or a parent folder.
     #[default]
     Nearest,
     /// The same one for all inputs (`--config`), or none (`--no-config`).
-    Fixed(Option<usize>),
+    Fixed(Option<Arc<FoundConfig>>),
 }
 
 impl ConfigLookup {
     /// Looks up the nearest file; with `--config` (`named`) or `--no-config`, the same one or none for all
     /// inputs.
     pub(in super::super) fn new(named: Option<&Path>, no_config: bool) -> Result<ConfigLookup, Failure> {
-        let mut lookup = ConfigLookup::default();
-        match named {
-            Some(path) => lookup.scope = NearestOrFixedConfig::Fixed(Some(lookup.load_config(path, true)?)),
-            None if no_config => lookup.scope = NearestOrFixedConfig::Fixed(None),
-            None => {}
-        }
-        Ok(lookup)
+        let scope = match named {
+            Some(path) => NearestOrFixedConfig::Fixed(Some(FoundConfig::load(path, true)?)),
+            None if no_config => NearestOrFixedConfig::Fixed(None),
+            None => NearestOrFixedConfig::Nearest,
+        };
+        Ok(ConfigLookup { folders: HashMap::new(), scope })
     }
 
-    /// Returns the configuration with the index that a `find_for_…` function returned; `None` for `None`.
-    pub(in super::super) fn get(&self, number: Option<usize>) -> Option<&FoundConfig> {
-        self.found.get(number?)
-    }
-
-    /// Returns the index of the configuration that applies to an input; `None` if there is none. The
-    /// configuration of stdin is that of the working directory.
-    pub(in super::super) fn find_for_input(&mut self, input: &Input) -> Result<Option<usize>, Failure> {
+    /// Returns the configuration that applies to an input; `None` if there is none. The configuration of stdin is
+    /// that of the working directory.
+    pub(in super::super) fn find_for_input(
+        &mut self,
+        input: &Input,
+    ) -> Result<Option<Arc<FoundConfig>>, Failure> {
         match input {
             Input::Stdin => self.find_for_folder(Path::new(".")),
             Input::File(path) => self.find_for_folder(path.parent().unwrap_or(Path::new("."))),
         }
     }
 
-    /// Returns the index of the configuration that applies to the files of a folder; `None` if there is none.
-    pub(in super::super) fn find_for_folder(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
+    /// Returns the configuration that applies to the files of a folder; `None` if there is none.
+    pub(super) fn find_for_folder(&mut self, folder: &Path) -> Result<Option<Arc<FoundConfig>>, Failure> {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        if let NearestOrFixedConfig::Fixed(number) = self.scope {
-            return Ok(number);
+        if let NearestOrFixedConfig::Fixed(config) = &self.scope {
+            return Ok(config.clone());
         }
         if let Some(known) = self.folders.get(folder) {
-            return Ok(*known);
+            return Ok(known.clone());
         }
         // A folder that cannot be entered is reported where its files are read.
-        let number = match std::fs::canonicalize(folder) {
+        let config = match std::fs::canonicalize(folder) {
             Ok(real) => self.search_upwards(&real)?,
             Err(_) => None,
         };
-        self.folders.insert(folder.to_owned(), number);
-        Ok(number)
+        self.folders.insert(folder.to_owned(), config.clone());
+        Ok(config)
     }
 
     /// Searches a folder and its parents, up to the top of the repository, and remembers the result for each.
-    fn search_upwards(&mut self, folder: &Path) -> Result<Option<usize>, Failure> {
+    fn search_upwards(&mut self, folder: &Path) -> Result<Option<Arc<FoundConfig>>, Failure> {
         let mut passed = Vec::new();
-        let mut number = None;
+        let mut config = None;
         for above in folder.ancestors() {
             if let Some(known) = self.folders.get(above) {
-                number = *known;
+                config.clone_from(known);
                 break;
             }
             passed.push(above.to_owned());
             let path = above.join(CONFIG_NAME);
             if path.symlink_metadata().is_ok() {
-                number = Some(self.load_config(&path, false)?);
+                config = Some(FoundConfig::load(&path, false)?);
                 break;
             }
             if is_repository_root(above) {
                 break;
             }
         }
-        self.folders.extend(passed.into_iter().map(|folder| (folder, number)));
-        Ok(number)
+        self.folders.extend(passed.into_iter().map(|folder| (folder, config.clone())));
+        Ok(config)
     }
+}
 
-    /// Reads a configuration file and returns its index in `found`. One that is not trusted must be inside its
-    /// repository.
-    fn load_config(&mut self, path: &Path, is_trusted: bool) -> Result<usize, Failure> {
+impl FoundConfig {
+    /// Reads a configuration file. One that is not trusted must be inside its repository.
+    fn load(path: &Path, is_trusted: bool) -> Result<Arc<FoundConfig>, Failure> {
         let name = path_for_messages(path).display().to_string();
         let name = sanitize::sanitize_as_line(&name).into_owned();
         let refused = |message: &str| Failure::Input(format!("{name}: {message}"));
@@ -224,8 +226,7 @@ impl ConfigLookup {
         let exclude = globs(file.exclude.as_ref().map(|all| all.value.as_slice()).unwrap_or_default())?;
         let override_paths =
             file.overrides.iter().map(|item| globs(&item.paths)).collect::<Result<Vec<_>, Failure>>()?;
-        self.found.push(FoundConfig { file, folder, root, exclude, override_paths });
-        Ok(self.found.len() - 1)
+        Ok(Arc::new(FoundConfig { file, folder, root, exclude, override_paths }))
     }
 }
 
@@ -243,6 +244,14 @@ fn is_repository_root(folder: &Path) -> bool {
 pub(in super::super) fn path_with_folder_links_resolved(file: &Path) -> Option<PathBuf> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Some(std::fs::canonicalize(folder).ok()?.join(file.file_name()?))
+}
+
+/// The absolute path of an input, with the links of its folder resolved; `None` for stdin.
+fn input_path_with_links_resolved(input: &Input) -> Option<PathBuf> {
+    match input {
+        Input::File(path) => path_with_folder_links_resolved(path),
+        Input::Stdin => None,
+    }
 }
 
 /// Returns the path for messages: relative to the working directory if it is inside of it.

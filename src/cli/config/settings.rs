@@ -5,16 +5,18 @@
 //! repository can neither remove nor add policies, nor change which fields and namespace labels they see.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::super::check::TextChecker;
 use super::super::levels::LevelArgs;
 use super::super::namespaces;
 use super::super::outcome::Failure;
-use super::super::shared::{ConfigFileDefaults, DefaultRules, EngineArgs, FailOn, ProfileArg, parse_profile};
+use super::super::shared::{DefaultRules, EngineArgs, FailOn, PolicyArgs, ProfileArg, parse_profile};
 use super::lookup::FoundConfig;
 use crate::config::{
     ConfigFile, LevelOverride, Levels, LevelsAndOverrides, LocatedSetting, StringListWithPositions,
 };
+use crate::files::Input;
 use tollgate_api::profile::GateChoice;
 use tollgate_document::source::{InputError, LineIndex};
 use tollgate_engine::engine::{Engine, LoadedNamespaces};
@@ -65,22 +67,21 @@ impl MergedSettings {
         {
             settings.namespaces = Some(config.resolve_path_inside_repository(setting, "--namespaces")?);
         }
-        let mut defaults = ConfigFileDefaults { root: config.root.clone(), ..ConfigFileDefaults::default() };
+        let mut kubernetes = Vec::new();
         if flags.release.has_no_kubernetes_or_context_flag() {
-            defaults.kubernetes = parse_profiles(config, file.kubernetes.as_ref())?;
+            kubernetes = parse_profiles(config, file.kubernetes.as_ref())?;
         }
-        if flags.release.server.gate_choice().is_none()
-            && let Some(gates) = &file.feature_gates
-        {
-            defaults.feature_gates = Some(parse_gates(config, flags, gates, &defaults.kubernetes)?);
-        }
+        let gates = file.feature_gates.as_ref().filter(|_| flags.release.server.gate_choice().is_none());
+        let gates = gates.map(|gates| parse_gates(config, flags, gates, &kubernetes)).transpose()?;
+        settings.flags.release.set_config_file_defaults(kubernetes, gates);
         if flags.policies.paths.is_empty() {
-            defaults.policies = resolve_paths_inside_repository(config, file.policies.as_ref(), "--policy")?;
+            let paths = resolve_paths_inside_repository(config, file.policies.as_ref(), "--policy")?;
+            settings.flags.policies = PolicyArgs { paths, root: config.root.clone() };
         }
         if flags.classes.is_empty() {
-            defaults.classes = resolve_paths_inside_repository(config, file.classes.as_ref(), "--classes")?;
+            settings.flags.classes =
+                resolve_paths_inside_repository(config, file.classes.as_ref(), "--classes")?;
         }
-        settings.flags = flags.with_defaults(defaults);
         Ok(settings)
     }
 }
@@ -93,15 +94,26 @@ pub(in super::super) struct ConfiguredEngine {
     profiles: Vec<&'static str>,
     /// The namespaces in the file of `--namespaces` or of the configuration; `None` if neither is set.
     pub(in super::super) namespaces: Option<LoadedNamespaces>,
+    /// The configuration file, if there is one.
+    pub(in super::super) config: Option<Arc<FoundConfig>>,
 }
 
 impl ConfiguredEngine {
-    /// Reads the policies, namespaces and other files that the settings name, and builds the engine.
-    pub(in super::super) fn load(settings: MergedSettings) -> Result<ConfiguredEngine, Failure> {
+    /// Reads the policies, namespaces and other files that the settings name, and builds the engine. `settings` are
+    /// those of the flags and of `config`.
+    pub(in super::super) fn load(
+        settings: MergedSettings,
+        config: Option<Arc<FoundConfig>>,
+    ) -> Result<ConfiguredEngine, Failure> {
         let engine = settings.flags.engine(DefaultRules::Offline)?;
         let profiles = engine.profiles.iter().map(|profile| profile.name).collect();
         let namespaces = settings.namespaces.as_deref().map(namespaces::read_file).transpose()?;
-        Ok(ConfiguredEngine { settings, engine, profiles, namespaces })
+        Ok(ConfiguredEngine { settings, engine, profiles, namespaces, config })
+    }
+
+    /// Returns the overrides of the configuration file that apply to an input.
+    pub(in super::super) fn overrides_for_input(&self, input: &Input) -> Vec<&LevelOverride> {
+        self.config.as_ref().map(|config| config.overrides_for_input(input)).unwrap_or_default()
     }
 
     /// True if policies need the labels of namespaces and no file with them is given.

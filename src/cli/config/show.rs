@@ -31,53 +31,36 @@ pub(super) fn setting_rows(
     settings: &MergedSettings,
     config: Option<&FoundConfig>,
 ) -> Vec<SettingRow> {
-    let file = config.map(|config| &config.file);
-    let at = |line: usize| format!("{}:{line}", file.map_or("", |file| file.name.as_str()));
-    let key =
-        |name: &str, flag: &str, of: &dyn Fn(&ConfigFile) -> Option<(String, usize)>, usual: &str| match (
-            given.get(flag),
-            file.and_then(of),
-        ) {
-            (Some(given), _) => row(name, given.value.clone(), given.source.clone()),
-            (None, Some((value, line))) => row(name, value, at(line)),
-            (None, None) => row(name, usual, DEFAULT_SOURCE),
-        };
+    let none = ConfigFile::default();
+    let file = config.map_or(&none, |config| &config.file);
+    let at = |line: usize| format!("{}:{line}", file.name);
+    let key = |name: &str, flag: &str, in_file: Option<(String, usize)>, usual: &str| match (
+        given.get(flag),
+        in_file,
+    ) {
+        (Some(given), _) => row(name, given.value.clone(), given.source.clone()),
+        (None, Some((value, line))) => row(name, value, at(line)),
+        (None, None) => row(name, usual, DEFAULT_SOURCE),
+    };
+    let gates = "all, with a warning for each field that an API server with the default feature gates drops";
+    let fail_on = file.fails_on_warn.as_ref().map(|set| {
+        let level = if set.value { FailOn::Warn } else { FailOn::Deny };
+        (level.name().to_owned(), set.line)
+    });
     let mut rows = vec![
-        key(
-            "kubernetes",
-            "kubernetes",
-            &|file| values_and_line(file.kubernetes.as_ref()),
-            profile::DEFAULT.name,
-        ),
-        key(
-            "featureGates",
-            "feature_gates",
-            &|file| value_and_line(file.feature_gates.as_ref()),
-            "all, with a warning for each field that an API server with the default feature gates drops",
-        ),
-        key("policies", "policy", &|file| values_and_line(file.policies.as_ref()), "none"),
-        key("namespaces", "namespaces", &|file| value_and_line(file.namespaces.as_ref()), "none"),
-        key("classes", "classes", &|file| values_and_line(file.classes.as_ref()), "none"),
-        key(
-            "failOn",
-            "fail_on",
-            &|file| {
-                let set = file.fails_on_warn.as_ref()?;
-                Some(((if set.value { FailOn::Warn } else { FailOn::Deny }).name().to_owned(), set.line))
-            },
-            FailOn::Deny.name(),
-        ),
-        key("baseline", "baseline", &|file| value_and_line(file.baseline.as_ref()), "none"),
-        key("exclude", "exclude", &|file| values_and_line(file.exclude.as_ref()), "none"),
+        key("kubernetes", "kubernetes", values_and_line(file.kubernetes.as_ref()), profile::DEFAULT.name),
+        key("featureGates", "feature_gates", value_and_line(file.feature_gates.as_ref()), gates),
+        key("policies", "policy", values_and_line(file.policies.as_ref()), "none"),
+        key("namespaces", "namespaces", value_and_line(file.namespaces.as_ref()), "none"),
+        key("classes", "classes", values_and_line(file.classes.as_ref()), "none"),
+        key("failOn", "fail_on", fail_on, FailOn::Deny.name()),
+        key("baseline", "baseline", value_and_line(file.baseline.as_ref()), "none"),
+        key("exclude", "exclude", values_and_line(file.exclude.as_ref()), "none"),
     ];
     rows.extend(level_rows(levels, settings, file, &at));
-    let overrides = file.map(|file| file.overrides.as_slice()).unwrap_or_default();
-    rows.extend(
-        overrides
-            .iter()
-            .enumerate()
-            .map(|(index, item)| row(format!("overrides[{index}]"), describe_override(item), at(item.line))),
-    );
+    for (index, item) in file.overrides.iter().enumerate() {
+        rows.push(row(format!("overrides[{index}]"), describe_override(item), at(item.line)));
+    }
     rows
 }
 
@@ -86,11 +69,11 @@ pub(super) fn setting_rows(
 fn level_rows(
     levels: &LevelArgs,
     settings: &MergedSettings,
-    file: Option<&ConfigFile>,
+    file: &ConfigFile,
     at: &dyn Fn(usize) -> String,
 ) -> Vec<SettingRow> {
     let mut rows: Vec<SettingRow> = Vec::new();
-    for level in file.map(|file| file.levels.as_slice()).unwrap_or_default() {
+    for level in &file.levels {
         let (target, setting) = level.value;
         if settings.flag_levels.explicit_setting(target).is_none() {
             rows.push(row(

@@ -68,7 +68,8 @@ impl CodeActionDocument<'_> {
         } else {
             format!("{} (unsafe: might change the meaning of the object)", fix.title)
         };
-        Some(self.action(&title, QUICK_FIX, Some(problem), is_safe, fix_replacements(problem)))
+        let edits = fix.edits.iter().map(|edit| (edit.location.bytes.clone(), edit.text.clone()));
+        Some(self.action(&title, QUICK_FIX, Some(problem), is_safe, edits.collect()))
     }
 
     /// Returns the action that turns the text into `fixed`, in one edit from the first to the last byte that
@@ -133,10 +134,4 @@ impl CodeActionDocument<'_> {
             "edit": edit,
         }
     }
-}
-
-/// The edits of a problem's fix; empty if it has none.
-fn fix_replacements(problem: &Problem) -> Vec<Replacement> {
-    let edits = problem.fix.iter().flat_map(|fix| &fix.edits);
-    edits.map(|edit| (edit.location.bytes.clone(), edit.text.clone())).collect()
 }

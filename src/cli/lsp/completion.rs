@@ -5,8 +5,9 @@
 use std::ops::Range;
 
 use super::cursor::{self, Cursor, CursorPlace, Step};
+use super::document::OpenDocument;
 use super::hover::markdown;
-use super::text::{Encoding, Text};
+use super::text::Encoding;
 use super::vocabulary::{AllowedField, ValueType, Vocabulary};
 use crate::pages::rule_page;
 use crate::report;
@@ -31,13 +32,8 @@ struct Completion {
 }
 
 /// Returns the completion items at a byte of a text, as JSON of the protocol.
-pub(super) fn completion_items_at(
-    text: &Text,
-    at: usize,
-    file: &str,
-    vocabulary: &Vocabulary<'_>,
-    encoding: Encoding,
-) -> Vec<Json> {
+pub(super) fn completion_items_at(document: &OpenDocument, at: usize, encoding: Encoding) -> Vec<Json> {
+    let text = &document.text;
     let cursor = cursor::find_cursor(text.as_str(), at);
     let (bytes, candidates) = match cursor.place {
         CursorPlace::Nowhere => return Vec::new(),
@@ -46,9 +42,7 @@ pub(super) fn completion_items_at(
             (bytes, complete_lint())
         }
         // What follows the cursor in its word is replaced, too.
-        CursorPlace::Key | CursorPlace::Value(_) => {
-            (cursor.word.clone(), completions_at(text.as_str(), &cursor, file, vocabulary))
-        }
+        CursorPlace::Key | CursorPlace::Value(_) => (cursor.word.clone(), completions_at(document, &cursor)),
     };
     let range = text.range(&bytes, encoding);
     // `key:` wants a space before its value.
@@ -72,13 +66,9 @@ pub(super) fn completion_items_at(
     candidates.into_iter().enumerate().map(item).collect()
 }
 
-fn completions_at(
-    text: &str,
-    cursor: &Cursor<'_>,
-    file: &str,
-    vocabulary: &Vocabulary<'_>,
-) -> Vec<Completion> {
-    let shape = vocabulary.container_type_at(cursor, file);
+fn completions_at(document: &OpenDocument, cursor: &Cursor<'_>) -> Vec<Completion> {
+    let (text, vocabulary) = (document.text.as_str(), &document.vocabulary());
+    let shape = vocabulary.container_type_at(cursor, &document.file);
     match (cursor.place, shape) {
         (CursorPlace::Value(key @ ("apiVersion" | "kind")), _) => {
             complete_api_version_or_kind(cursor, key, vocabulary)

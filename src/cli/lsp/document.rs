@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::judge::DocumentChecker;
 use super::problems::Problem;
 use super::text::{Encoding, Position, PositionRange, Text};
+use super::vocabulary::Vocabulary;
 use tollgate_document::doc::{Value, ValueKind};
 
 /// An open document of the editor.
@@ -27,6 +28,11 @@ pub(super) struct OpenDocument {
 }
 
 impl OpenDocument {
+    /// Returns the fields and values that can be written in the document, by the profiles of its configuration.
+    pub(super) fn vocabulary(&self) -> Vocabulary<'_> {
+        Vocabulary { profiles: &self.judge.configured.engine.profiles }
+    }
+
     /// Applies the changes of `textDocument/didChange`, whole texts or ranges, one after the other. False if one cannot
     /// be understood.
     pub(super) fn apply_changes(&mut self, changes: Value<'_>, encoding: Encoding) -> bool {

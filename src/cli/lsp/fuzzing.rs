@@ -8,9 +8,8 @@ use clap::{Args as _, FromArgMatches as _};
 
 use super::Arguments;
 use super::frame::{Frame, FrameReader};
-use super::judge::{CheckerFlags, DocumentCheckers};
-use super::message::{ErrorCode, Message, UnhandledMessage};
-use super::session::{Session, SessionContinuation};
+use super::judge::DocumentCheckers;
+use super::session::Session;
 use super::worker::CheckQueue;
 
 /// The flags of the command. The command line is parsed once: it takes longer than most sessions.
@@ -23,32 +22,17 @@ static LSP_ARGUMENTS: LazyLock<Arguments> = LazyLock::new(|| {
 /// Plays the messages of an editor: every message is handled without an internal error, and what is sent back can be
 /// read by an editor.
 pub(in crate::cli) fn fuzz_session(data: &[u8]) {
-    let Arguments { namespaces, config, engine, stdio: _ } = &*LSP_ARGUMENTS;
-    let source = CheckerFlags { flags: engine, namespaces: namespaces.as_ref(), config };
-    let judges = DocumentCheckers::new(source).unwrap_or_else(|_| panic!("the default rules"));
+    let judges = DocumentCheckers::new(&LSP_ARGUMENTS).unwrap_or_else(|_| panic!("the default rules"));
     let queue = Arc::new(CheckQueue::default());
     let mut output = Vec::new();
     let mut session = Session::new(&mut output, judges, Arc::clone(&queue));
     let mut frames = FrameReader::new(data);
     let mut cancelled = BTreeSet::new();
     while let Ok(Some(frame)) = frames.next() {
-        let message = match frame {
-            Frame::Bad(reason) => {
-                session.client.reply_error(None, ErrorCode::ParseError, &reason).expect("memory");
-                continue;
-            }
-            Frame::Body(body) => Message::parse(body),
-        };
-        match message {
-            Ok(message) => {
-                if session.handle(&message, &mut cancelled).expect("memory") == SessionContinuation::Exit {
-                    break;
-                }
-            }
-            Err(UnhandledMessage::Response) => {}
-            Err(UnhandledMessage::Bad { id, code, message }) => {
-                session.client.reply_error(id.as_deref(), code, &message).expect("memory");
-            }
+        if let Some(message) = session.receive(frame).expect("memory")
+            && session.handle(&message, &mut cancelled).expect("memory").is_break()
+        {
+            break;
         }
         while let Some(checked) = queue.check_oldest_job() {
             assert!(checked.problems.is_some(), "checking panicked");

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::cursor::{self, CursorPlace, Step};
+use super::document::OpenDocument;
 use super::problems::Problem;
-use super::text::{Encoding, Text};
-use super::vocabulary::Vocabulary;
+use super::text::Encoding;
 use crate::pages::rule_page;
 use crate::report;
 use crate::report::record::{Json, record};
@@ -18,20 +18,13 @@ pub(super) fn markdown(value: &str) -> Json {
 
 /// Returns the hover at a byte of a text: the rules of the problems there, or else the field. `None` if nothing
 /// is known about it.
-pub(super) fn hover_at(
-    text: &Text,
-    at: usize,
-    file: &str,
-    problems: &[Problem],
-    vocabulary: &Vocabulary<'_>,
-    encoding: Encoding,
-) -> Option<Json> {
-    rule_pages_hover(text, at, problems, encoding)
-        .or_else(|| field_or_value_hover(text, at, file, vocabulary, encoding))
+pub(super) fn hover_at(document: &OpenDocument, at: usize, encoding: Encoding) -> Option<Json> {
+    rule_pages_hover(document, at, encoding).or_else(|| field_or_value_hover(document, at, encoding))
 }
 
 /// Returns the pages of the rules that found a problem at this byte, each once; `None` if there are none.
-fn rule_pages_hover(text: &Text, at: usize, problems: &[Problem], encoding: Encoding) -> Option<Json> {
+fn rule_pages_hover(document: &OpenDocument, at: usize, encoding: Encoding) -> Option<Json> {
+    let problems = document.problems.as_deref().unwrap_or_default();
     let here = |problem: &&Problem| problem.bytes.start <= at && at <= problem.bytes.end;
     let first = problems.iter().find(here)?;
     let rules: BTreeSet<RuleId> = problems.iter().filter(here).filter_map(|problem| problem.rule).collect();
@@ -44,21 +37,16 @@ fn rule_pages_hover(text: &Text, at: usize, problems: &[Problem], encoding: Enco
     }
     Some(record! {
         "contents": markdown(&pages.join("\n\n---\n\n")),
-        "range": text.range(&first.bytes, encoding),
+        "range": document.text.range(&first.bytes, encoding),
     })
 }
 
 /// Returns type and meaning of the field or value at this byte; `None` if it is not known.
-fn field_or_value_hover(
-    text: &Text,
-    at: usize,
-    file: &str,
-    vocabulary: &Vocabulary<'_>,
-    encoding: Encoding,
-) -> Option<Json> {
+fn field_or_value_hover(document: &OpenDocument, at: usize, encoding: Encoding) -> Option<Json> {
+    let (text, vocabulary) = (&document.text, document.vocabulary());
     let cursor = cursor::find_cursor(text.as_str(), at);
     let written = text.as_str().get(cursor.word.clone())?.trim_matches(['"', '\'']);
-    let shape = vocabulary.container_type_at(&cursor, file)?;
+    let shape = vocabulary.container_type_at(&cursor, &document.file)?;
     let name = match cursor.place {
         CursorPlace::Key => written,
         CursorPlace::Value(key) => key,

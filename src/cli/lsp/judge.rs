@@ -6,20 +6,16 @@
 //! Invariant: a checker never mixes an old and a new configuration.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::super::check::{FileRole, TextSource};
 use super::super::clock;
-use super::super::config::{
-    CONFIG_NAME, ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, config_file_errors,
-    path_with_folder_links_resolved,
-};
+use super::super::config::{CONFIG_NAME, ConfiguredEngine, MergedSettings, config_file_errors};
 use super::super::fix::Fixer;
 use super::super::outcome::Failure;
-use super::super::shared::EngineArgs;
+use super::Arguments;
 use super::problems::{self, Problem, Severity};
-use crate::config::LevelOverride;
 use crate::files::Input;
 use tollgate_document::finding::Applicability;
 use tollgate_document::source::nul_byte_error;
@@ -39,47 +35,25 @@ const MAX_FIXED_TEXT_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct DocumentChecker {
     pub(super) configured: ConfiguredEngine,
-    lookup: ConfigLookup,
-    config: Option<usize>,
-}
-
-/// The flags of the command, from which checkers are created.
-#[derive(Debug)]
-pub(super) struct CheckerFlags<'a> {
-    pub(super) flags: &'a EngineArgs,
-    pub(super) namespaces: Option<&'a PathBuf>,
-    pub(super) config: &'a ConfigArgs,
-}
-
-impl CheckerFlags<'_> {
-    fn load_checker(&self, lookup: ConfigLookup, config: Option<usize>) -> Result<DocumentChecker, Failure> {
-        let settings =
-            MergedSettings::new(self.flags, None, &self.config.levels, self.namespaces, lookup.get(config))?;
-        Ok(DocumentChecker { configured: ConfiguredEngine::load(settings)?, lookup, config })
-    }
-
-    /// Creates a checker without configuration file, policies and namespaces, for documents whose own cannot be loaded.
-    fn fallback_checker(&self) -> Result<DocumentChecker, Failure> {
-        let mut flags = self.flags.clone();
-        flags.policies.paths.clear();
-        let source = CheckerFlags { flags: &flags, namespaces: None, config: self.config };
-        source.load_checker(ConfigLookup::new(None, true)?, None)
-    }
 }
 
 /// The checkers of a session, one for each configuration file.
 #[derive(Debug)]
 pub(super) struct DocumentCheckers<'a> {
-    source: CheckerFlags<'a>,
+    arguments: &'a Arguments,
     /// The loaded checkers, by name of the configuration file.
     pub(super) loaded: BTreeMap<Option<String>, Arc<DocumentChecker>>,
+    /// The checker without configuration file, policies and namespaces, for documents whose own cannot be loaded.
     bare: Arc<DocumentChecker>,
 }
 
 impl<'a> DocumentCheckers<'a> {
-    pub(super) fn new(source: CheckerFlags<'a>) -> Result<DocumentCheckers<'a>, Failure> {
-        let bare = Arc::new(source.fallback_checker()?);
-        Ok(DocumentCheckers { source, loaded: BTreeMap::new(), bare })
+    pub(super) fn new(arguments: &'a Arguments) -> Result<DocumentCheckers<'a>, Failure> {
+        let mut flags = arguments.engine.clone();
+        flags.policies.paths.clear();
+        let settings = MergedSettings::new(&flags, None, &arguments.config.levels, None, None)?;
+        let bare = Arc::new(DocumentChecker { configured: ConfiguredEngine::load(settings, None)? });
+        Ok(DocumentCheckers { arguments, loaded: BTreeMap::new(), bare })
     }
 
     /// Returns the checker for a file, or for the working directory (`None`). If its configuration cannot be
@@ -96,14 +70,16 @@ impl<'a> DocumentCheckers<'a> {
     }
 
     fn cached_or_loaded_checker_for(&mut self, file: Option<&Path>) -> Result<Arc<DocumentChecker>, Failure> {
-        let mut lookup = self.source.config.lookup()?;
+        let Arguments { namespaces, config: flags, engine, .. } = self.arguments;
         let input = file.map_or(Input::Stdin, |file| Input::File(file.to_owned()));
-        let config = lookup.find_for_input(&input)?;
-        let name = lookup.get(config).map(|found| found.file.name.clone());
+        let config = flags.lookup()?.find_for_input(&input)?;
+        let name = config.as_ref().map(|found| found.file.name.clone());
         if let Some(known) = self.loaded.get(&name) {
             return Ok(Arc::clone(known));
         }
-        let judge = Arc::new(self.source.load_checker(lookup, config)?);
+        let settings =
+            MergedSettings::new(engine, None, &flags.levels, namespaces.as_ref(), config.as_deref())?;
+        let judge = Arc::new(DocumentChecker { configured: ConfiguredEngine::load(settings, config)? });
         self.loaded.insert(name, Arc::clone(&judge));
         Ok(judge)
     }
@@ -119,8 +95,8 @@ impl DocumentChecker {
                 .map(|error| Problem::config_error(text, error))
                 .collect();
         }
-        let path = path_with_folder_links_resolved(Path::new(file));
-        if self.is_excluded(path.as_deref()) {
+        let input = Input::File(file.into());
+        if self.configured.config.as_ref().is_some_and(|config| config.excludes(&input)) {
             return found;
         }
         if text.len() > MAX_TEXT_BYTES {
@@ -136,7 +112,7 @@ impl DocumentChecker {
         if let Some(error) = nul_byte_error(file, text) {
             return vec![problems::problem_of_parse_error(&error, text)];
         }
-        let (now, overrides) = (clock::now_rfc3339(), self.overrides(path.as_deref()));
+        let (now, overrides) = (clock::now_rfc3339(), self.configured.overrides_for_input(&input));
         let checker = self.configured.checker(None, &now, &overrides);
         checker.check_text(file, text, TEXT_SOURCE, &mut |result| {
             problems::add_problems_up_to_limit(result, &mut found)
@@ -150,28 +126,14 @@ impl DocumentChecker {
         if text.len() > MAX_FIXED_TEXT_BYTES {
             return None;
         }
-        let (now, overrides) = (
-            clock::now_rfc3339(),
-            self.overrides(path_with_folder_links_resolved(Path::new(file)).as_deref()),
-        );
+        let overrides = self.configured.overrides_for_input(&Input::File(file.into()));
+        let now = clock::now_rfc3339();
         let fixer = Fixer {
             texts: self.configured.checker(None, &now, &overrides),
             source: TEXT_SOURCE,
             applies: Applicability::Safe,
         };
         fixer.fix(file, text).map(|fixed| fixed.text)
-    }
-
-    fn found_config(&self) -> Option<&FoundConfig> {
-        self.lookup.get(self.config)
-    }
-
-    fn is_excluded(&self, path: Option<&Path>) -> bool {
-        self.found_config().zip(path).is_some_and(|(config, path)| config.excludes(path))
-    }
-
-    fn overrides(&self, path: Option<&Path>) -> Vec<&LevelOverride> {
-        self.found_config().map(|config| config.overrides_for_file(path)).unwrap_or_default()
     }
 }
 

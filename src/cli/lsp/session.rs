@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -15,11 +16,11 @@ use super::actions::CodeActionDocument;
 use super::capabilities;
 use super::completion;
 use super::document::{OpenDocument, parse_position, path_of_uri, replaces_whole_text};
+use super::frame::Frame;
 use super::hover;
 use super::judge::DocumentCheckers;
-use super::message::{EditorOutput, ErrorCode, Message};
+use super::message::{EditorOutput, ErrorCode, Message, UnhandledMessage};
 use super::text::{Encoding, Text};
-use super::vocabulary::Vocabulary;
 use super::worker::{CheckJob, CheckQueue, CheckedDocument};
 use crate::report::record::{Json, collect_records, record, to_raw_json};
 use tollgate_document::doc::Value;
@@ -32,14 +33,6 @@ pub(super) enum Phase {
     Running,
     /// Only `exit` is allowed.
     ShutDown,
-}
-
-/// Whether the session continues after a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum SessionContinuation {
-    GoOn,
-    /// The client sent `exit`.
-    Exit,
 }
 
 /// The state of a session with an editor: open documents and settings.
@@ -81,16 +74,31 @@ impl<'a, W: Write> Session<'a, W> {
         }
     }
 
-    /// Handles a message. A request whose id is in `cancelled` is answered with an error.
+    /// Returns the message in a frame. Answers bad input; `None` for that, and for responses, which need no answer.
+    pub(super) fn receive(&mut self, frame: Frame) -> io::Result<Option<Message>> {
+        let bad = match frame {
+            Frame::Bad(reason) => (None, ErrorCode::ParseError, reason),
+            Frame::Body(body) => match Message::parse(body) {
+                Ok(message) => return Ok(Some(message)),
+                Err(UnhandledMessage::Response) => return Ok(None),
+                Err(UnhandledMessage::Bad { id, code, message }) => (id, code, message),
+            },
+        };
+        self.client.reply_error(bad.0.as_deref(), bad.1, &bad.2)?;
+        Ok(None)
+    }
+
+    /// Handles a message. A request whose id is in `cancelled` is answered with an error. Breaks if the client sent
+    /// `exit`.
     pub(super) fn handle(
         &mut self,
         message: &Message,
         cancelled: &mut BTreeSet<String>,
-    ) -> io::Result<SessionContinuation> {
+    ) -> io::Result<ControlFlow<()>> {
         let Some(id) = &message.id else { return self.handle_notification(message) };
         if cancelled.remove(id) {
             self.client.reply_error(Some(id), ErrorCode::RequestCancelled, "cancelled")?;
-            return Ok(SessionContinuation::GoOn);
+            return Ok(ControlFlow::Continue(()));
         }
         let answer = catch_unwind(AssertUnwindSafe(|| self.answer_request(message)));
         let answer = answer.unwrap_or_else(|_| {
@@ -100,7 +108,7 @@ impl<'a, W: Write> Session<'a, W> {
             Ok(result) => self.client.reply(id, result)?,
             Err(RequestError(code, text)) => self.client.reply_error(Some(id), code, &text)?,
         }
-        Ok(SessionContinuation::GoOn)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Handles a request and returns its result.
@@ -128,12 +136,12 @@ impl<'a, W: Write> Session<'a, W> {
                 Err(RequestError(ErrorCode::InvalidRequest, "initialize was already received".to_owned()))
             }
             (Phase::Running, "textDocument/hover") => {
-                let hover = message.with_params(|params| self.call_at_position(params, Session::hover))?;
+                let hover = message.with_params(|params| self.call_at_position(params, hover::hover_at))?;
                 Ok(to_raw_json(&hover.flatten()))
             }
             (Phase::Running, "textDocument/completion") => {
-                let items =
-                    message.with_params(|params| self.call_at_position(params, Session::completion))?;
+                let complete = completion::completion_items_at;
+                let items = message.with_params(|params| self.call_at_position(params, complete))?;
                 Ok(to_raw_json(&items.unwrap_or_default()))
             }
             (Phase::Running, "textDocument/codeAction") => {
@@ -149,28 +157,16 @@ impl<'a, W: Write> Session<'a, W> {
     fn call_at_position<T>(
         &self,
         params: Value<'_>,
-        call: impl FnOnce(&Self, &OpenDocument, usize) -> T,
+        call: impl FnOnce(&OpenDocument, usize, Encoding) -> T,
     ) -> Result<Option<T>, RequestError> {
         let Some(position) = parse_position(params.get("position")) else {
             return Err(RequestError(ErrorCode::InvalidParams, "the position is missing".to_owned()));
         };
         let document = self.documents.get(params.get("textDocument").get("uri").str());
-        Ok(document.map(|document| call(self, document, document.text.offset(position, self.encoding))))
-    }
-
-    fn hover(&self, document: &OpenDocument, at: usize) -> Option<Json> {
-        let problems = document.problems.as_deref().unwrap_or_default();
-        hover::hover_at(&document.text, at, &document.file, problems, &vocabulary_of(document), self.encoding)
-    }
-
-    fn completion(&self, document: &OpenDocument, at: usize) -> Vec<Json> {
-        completion::completion_items_at(
-            &document.text,
-            at,
-            &document.file,
-            &vocabulary_of(document),
-            self.encoding,
-        )
+        let call_at = |document: &OpenDocument| {
+            call(document, document.text.offset(position, self.encoding), self.encoding)
+        };
+        Ok(document.map(call_at))
     }
 
     fn code_actions(&mut self, params: Value<'_>) -> Result<Vec<Json>, RequestError> {
@@ -218,9 +214,9 @@ impl<'a, W: Write> Session<'a, W> {
         self.parent = params.get("processId").int().filter(|id| super::process_may_exist(*id));
     }
 
-    fn handle_notification(&mut self, message: &Message) -> io::Result<SessionContinuation> {
+    fn handle_notification(&mut self, message: &Message) -> io::Result<ControlFlow<()>> {
         match (self.phase, message.method.as_str()) {
-            (_, "exit") => return Ok(SessionContinuation::Exit),
+            (_, "exit") => return Ok(ControlFlow::Break(())),
             (Phase::Running, "initialized") => {
                 if self.can_watch {
                     self.client.request_ignoring_response(
@@ -235,7 +231,7 @@ impl<'a, W: Write> Session<'a, W> {
                 message.with_params(|params| self.open_document(params))?
             }
             (Phase::Running, "textDocument/didChange") => {
-                return message.with_params(|params| self.change_document(params));
+                message.with_params(|params| self.change_document(params))?
             }
             (Phase::Running, "textDocument/didClose") => {
                 let uri =
@@ -254,7 +250,7 @@ impl<'a, W: Write> Session<'a, W> {
             // Others, and everything that comes too early or too late, are ignored, as the protocol asks.
             _ => {}
         }
-        Ok(SessionContinuation::GoOn)
+        Ok(ControlFlow::Continue(()))
     }
 
     fn open_document(&mut self, params: Value<'_>) -> io::Result<()> {
@@ -286,7 +282,7 @@ impl<'a, W: Write> Session<'a, W> {
         failure
     }
 
-    fn change_document(&mut self, params: Value<'_>) -> io::Result<SessionContinuation> {
+    fn change_document(&mut self, params: Value<'_>) -> io::Result<()> {
         let document = params.get("textDocument");
         let uri = document.get("uri").str();
         let (encoding, changes) = (self.encoding, params.get("contentChanges"));
@@ -295,19 +291,17 @@ impl<'a, W: Write> Session<'a, W> {
             let failure = self.insert_document_returning_config_failure(uri, None, "");
             failure.map_or(Ok(()), |failure| self.show_config_failure(&failure))?;
         }
-        let Some(open) = self.documents.get_mut(uri) else { return Ok(SessionContinuation::GoOn) };
+        let Some(open) = self.documents.get_mut(uri) else { return Ok(()) };
         if open.apply_changes(changes, encoding) {
             open.version = document.get("version").int();
             self.queue_check(uri);
-            return Ok(SessionContinuation::GoOn);
+            return Ok(());
         }
         // The text is no longer known: it is not checked until the client sends it whole.
         self.documents.remove(uri);
         self.lost.insert(uri.to_owned());
         self.publish_diagnostics(uri, None, &[])?;
-        let message = format!("tollgate: cannot apply a change to {uri}; reopen the file");
-        self.show_error(&message)?;
-        Ok(SessionContinuation::GoOn)
+        self.show_error(&format!("tollgate: cannot apply a change to {uri}; reopen the file"))
     }
 
     /// Queues the current state of a document to be checked.
@@ -379,9 +373,4 @@ impl<'a, W: Write> Session<'a, W> {
     fn show_error(&mut self, message: &str) -> io::Result<()> {
         self.client.notify("window/showMessage", record! { "type": 1, "message": message })
     }
-}
-
-/// Returns the fields and values that can be written in a document, by the profiles of its configuration.
-fn vocabulary_of(document: &OpenDocument) -> Vocabulary<'_> {
-    Vocabulary { profiles: &document.judge.configured.engine.profiles }
 }

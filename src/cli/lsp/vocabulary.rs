@@ -34,7 +34,8 @@ pub(super) struct AllowedField {
 
 impl AllowedField {
     fn new(name: &'static str, meaning: &'static str, is_required: bool, shape: ValueType) -> AllowedField {
-        AllowedField { name, meaning, is_required, is_container: is_container(shape), ty: type_name(shape) }
+        let (ty, is_container) = type_name_and_is_container(shape);
+        AllowedField { name, meaning, is_required, is_container, ty }
     }
 }
 
@@ -180,69 +181,52 @@ fn root_type_by_api_version_and_kind(container: &Container<'_>) -> Option<ValueT
     Some(ValueType::Api(schema::FieldType::Struct(fields::root_struct(kind, version))))
 }
 
-fn is_container(shape: ValueType) -> bool {
-    match shape {
-        ValueType::Api(ty) => {
-            matches!(
-                ty,
-                schema::FieldType::Struct(_) | schema::FieldType::List(_) | schema::FieldType::Map { .. }
-            )
-        }
-        ValueType::Policy(ty) => {
-            matches!(
-                ty,
-                policy::FieldType::Object(_)
-                    | policy::FieldType::List(_)
-                    | policy::FieldType::NonEmptyList(_)
-                    | policy::FieldType::StrMap
-                    | policy::FieldType::AnyObject
-            )
-        }
-    }
-}
-
-/// Returns the type in a few words, such as `list of DeviceToleration`.
-fn type_name(shape: ValueType) -> String {
-    let name = match shape {
+/// Returns the type in a few words, such as `list of DeviceToleration`, and whether it is an object or a list.
+fn type_name_and_is_container(shape: ValueType) -> (String, bool) {
+    let name_of = |shape| type_name_and_is_container(shape).0;
+    let (name, is_container) = match shape {
         ValueType::Api(ty) => match ty {
-            schema::FieldType::Str | schema::FieldType::Uid => "string",
-            schema::FieldType::Named(name) | schema::FieldType::CoreNamed(name) => name,
-            schema::FieldType::Int => "integer",
-            schema::FieldType::Bool => "boolean",
-            schema::FieldType::Quantity => "quantity",
-            schema::FieldType::Time => "time",
-            schema::FieldType::Raw => "any value",
-            schema::FieldType::Struct(ty) | schema::FieldType::StringOr(ty) => ty.name,
-            schema::FieldType::List(item) => return format!("list of {}", type_name(ValueType::Api(*item))),
+            schema::FieldType::Str | schema::FieldType::Uid => ("string", false),
+            schema::FieldType::Named(name) | schema::FieldType::CoreNamed(name) => (name, false),
+            schema::FieldType::Int => ("integer", false),
+            schema::FieldType::Bool => ("boolean", false),
+            schema::FieldType::Quantity => ("quantity", false),
+            schema::FieldType::Time => ("time", false),
+            schema::FieldType::Raw => ("any value", false),
+            schema::FieldType::Struct(ty) => (ty.name, true),
+            schema::FieldType::StringOr(ty) => (ty.name, false),
+            schema::FieldType::List(item) => {
+                return (format!("list of {}", name_of(ValueType::Api(*item))), true);
+            }
             schema::FieldType::Map { value, .. } => {
-                return format!("map of {}", type_name(ValueType::Api(*value)));
+                return (format!("map of {}", name_of(ValueType::Api(*value))), true);
             }
         },
         ValueType::Policy(ty) => match ty {
             policy::FieldType::NonEmptyStr
             | policy::FieldType::Str
             | policy::FieldType::Text(_)
-            | policy::FieldType::Word => "string",
-            policy::FieldType::OneOf(words) => return words.join(" | "),
-            policy::FieldType::Int(_) => "integer",
-            policy::FieldType::IntOrPercent => "integer or percentage",
-            policy::FieldType::Bool => "boolean",
-            policy::FieldType::Time => "time",
-            policy::FieldType::AnyObject => "object",
-            policy::FieldType::Any => "any value",
-            policy::FieldType::StrMap => "map of string",
-            policy::FieldType::Object(ty) => ty.name,
+            | policy::FieldType::Word => ("string", false),
+            policy::FieldType::OneOf(words) => return (words.join(" | "), false),
+            policy::FieldType::Int(_) => ("integer", false),
+            policy::FieldType::IntOrPercent => ("integer or percentage", false),
+            policy::FieldType::Bool => ("boolean", false),
+            policy::FieldType::Time => ("time", false),
+            policy::FieldType::AnyObject => ("object", true),
+            policy::FieldType::Any => ("any value", false),
+            policy::FieldType::StrMap => ("map of string", true),
+            policy::FieldType::Object(ty) => (ty.name, true),
             policy::FieldType::List(item) | policy::FieldType::NonEmptyList(item) => {
-                return format!("list of {}", type_name(ValueType::Policy(*item)));
+                return (format!("list of {}", name_of(ValueType::Policy(*item))), true);
             }
             policy::FieldType::MapOf { values, .. } => {
-                return format!("map of {}", type_name(ValueType::Policy(*values)));
+                return (format!("map of {}", name_of(ValueType::Policy(*values))), false);
             }
             policy::FieldType::AnyOf(types) => {
-                let names: Vec<String> = types.iter().map(|ty| type_name(ValueType::Policy(*ty))).collect();
-                return names.join(" or ");
+                let names: Vec<String> = types.iter().map(|ty| name_of(ValueType::Policy(*ty))).collect();
+                return (names.join(" or "), false);
             }
         },
     };
-    name.to_owned()
+    (name.to_owned(), is_container)
 }

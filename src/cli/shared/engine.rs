@@ -8,9 +8,9 @@ use clap::Args;
 use super::super::completed::with_completions;
 use super::super::outcome::Failure;
 use super::super::{classes, policies};
-use super::{ProfileArg, ReleaseArgs, unknown_rule_message};
+use super::{ReleaseArgs, unknown_rule_message};
 use crate::config::rule_and_origin_names;
-use tollgate_api::profile::{GateChoice, Profile};
+use tollgate_api::profile::Profile;
 use tollgate_engine::engine::Engine;
 use tollgate_engine::policy::{PolicyResource, PolicySet};
 use tollgate_engine::rules::table::TAINT_RULE_IMPACT;
@@ -58,7 +58,7 @@ pub(in super::super) struct PolicyArgs {
     /// If a configuration file names the policies: the top of its repository, outside of which policies can read
     /// no files.
     #[arg(skip)]
-    root: Option<PathBuf>,
+    pub(in super::super) root: Option<PathBuf>,
 }
 
 /// The rules that run if `--rules` is not given.
@@ -72,17 +72,6 @@ pub(in super::super) enum DefaultRules {
     Stored,
 }
 
-/// Settings of a configuration file, which apply where no flag is given.
-#[derive(Default, Debug)]
-pub(in super::super) struct ConfigFileDefaults {
-    pub(in super::super) kubernetes: Vec<ProfileArg>,
-    pub(in super::super) feature_gates: Option<GateChoice>,
-    pub(in super::super) policies: Vec<PathBuf>,
-    pub(in super::super) classes: Vec<PathBuf>,
-    /// Policies of the configuration file cannot read files outside of this folder.
-    pub(in super::super) root: Option<PathBuf>,
-}
-
 impl PolicyArgs {
     /// Loads the policies of `--policy` together with policies that are custom resources.
     pub(in super::super) fn load(&self, resources: &[PolicyResource]) -> Result<Arc<PolicySet>, Failure> {
@@ -91,19 +80,6 @@ impl PolicyArgs {
 }
 
 impl EngineArgs {
-    /// Returns these flags, with the values of a configuration file where no flag is given.
-    pub(in super::super) fn with_defaults(&self, file: ConfigFileDefaults) -> EngineArgs {
-        let mut all = self.clone();
-        all.release.set_config_file_defaults(file.kubernetes, file.feature_gates);
-        if all.policies.paths.is_empty() {
-            all.policies = PolicyArgs { paths: file.policies, root: file.root };
-        }
-        if all.classes.is_empty() {
-            all.classes = file.classes;
-        }
-        all
-    }
-
     /// Builds the engine for these flags and the profiles that they select. `standard` are the rules that run
     /// without `--rules`.
     pub(in super::super) fn engine(&self, standard: DefaultRules) -> Result<Engine, Failure> {

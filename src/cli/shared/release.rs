@@ -100,7 +100,7 @@ impl ApiServerArgs {
 
 impl ReleaseArgs {
     /// Sets the profiles and gates of a configuration file where no flag sets them.
-    pub(super) fn set_config_file_defaults(
+    pub(in super::super) fn set_config_file_defaults(
         &mut self,
         kubernetes: Vec<ProfileArg>,
         feature_gates: Option<GateChoice>,

@@ -70,7 +70,7 @@ impl<'r> NewBaselineAndCheckedFiles<'r> {
 
     /// Returns the number of baseline findings in files that no longer exist. Files that exist and were not
     /// checked in this run do not count.
-    pub(super) fn count_findings_in_missing_files(&self, settings: &[CheckSettings<'_>]) -> usize {
+    pub(super) fn count_findings_in_missing_files(&self, settings: &[CheckSettings]) -> usize {
         let baselines = settings.iter().filter_map(|settings| settings.baseline.as_ref());
         let mut seen = HashSet::new();
         let mut missing = 0_usize;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::check::{TextChecker, TextSource};
 use super::claims::RunClaims;
-use super::fix::{FixMode, FixOutcome, recount_fixable_by_trying_fixes};
+use super::fix::{FixMode, recount_fixable_by_trying_fixes};
 use super::settings::{CheckSettings, InputWithSettings, name_in_baseline};
 use crate::config::KnownFindings;
 use crate::files::{self, Input};
@@ -58,7 +58,7 @@ impl WorkItem {
 }
 
 /// The result of a file: its part of each report, and its counts.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(super) struct FileOutput {
     pub(super) pieces: Vec<FileReportPart>,
     /// Path of the file.
@@ -93,7 +93,7 @@ impl FileOutput {
 /// Reads the files of a run, applies fixes and checks them.
 #[derive(Debug)]
 pub(super) struct FileChecker<'r> {
-    pub(super) settings: &'r [CheckSettings<'r>],
+    pub(super) settings: &'r [CheckSettings],
     pub(super) namespaces: Option<&'r LoadedNamespaces>,
     pub(super) claims: &'r RunClaims<'r>,
     pub(super) now: &'r str,
@@ -108,7 +108,7 @@ impl FileChecker<'_> {
     /// Returns the name of an input in the baseline, and its known findings; `None` without a baseline.
     fn name_and_findings_in_baseline(
         &self,
-        settings: &CheckSettings<'_>,
+        settings: &CheckSettings,
         input: &Input,
     ) -> Option<(String, KnownFindings)> {
         if let Some(folder) = self.new_baseline {
@@ -122,97 +122,97 @@ impl FileChecker<'_> {
 
     /// Reads an input, applies fixes if requested, checks it, and returns its part of the reports.
     pub(super) fn fix_if_requested_and_check_input(&self, work: &InputWithSettings) -> FileOutput {
-        let settings = self.settings.get(work.settings);
-        let work = &work.item;
-        let file = work.name();
+        let file = work.item.name();
         let mut output = FileOutput {
             pieces: vec![FileReportPart::default(); self.reports.len()],
-            path: work.path().map(Path::to_owned),
-            is_found: matches!(work, WorkItem::Read(_, source) if source.is_found_in_folder()),
+            path: work.item.path().map(Path::to_owned),
             summary: Summary { files: 1, ..Summary::default() },
-            statistics: Statistics::default(),
-            printed: String::new(),
-            errors: Vec::new(),
-            fails_on_warn: false,
-            baseline: None,
+            ..FileOutput::default()
         };
-        let (text, input, settings) = match work {
-            WorkItem::InputError(error) => (Err(error.clone()), None, None),
+        match &work.item {
+            WorkItem::InputError(error) => {
+                self.report(&mut output, &DocumentResult::unreadable(error, "", 0), true);
+            }
             WorkItem::Search(path) => {
-                let mentions = UncheckedMentionCounts {
-                    markdown: usize::from(mentions_checked_api_group(path)),
-                    templates: 0,
-                };
+                let markdown = usize::from(mentions_checked_api_group(path));
+                let mentions = UncheckedMentionCounts { markdown, templates: 0 };
                 return FileOutput { summary: Summary { mentions, ..Summary::default() }, ..output };
             }
-            WorkItem::Read(input, _) => {
-                (files::read_or_suggest_max_file(input, self.limit), Some(input), settings)
-            }
-        };
-        let checked = input.filter(|_| text.is_ok()).zip(settings);
-        let overrides =
-            checked.map(|(input, settings)| settings.overrides_for_input(input)).unwrap_or_default();
-        let claims = match (work, &text) {
-            (WorkItem::Read(input, source), Ok(text)) if !source.is_markdown_text() => {
-                self.claims.claims_for(input, text)
-            }
-            _ => None,
-        };
-        let checker = checked.map(|(_, settings)| TextChecker {
-            claims: claims.as_deref(),
-            ..settings.configured.checker(self.namespaces, self.now, &overrides)
-        });
-        let mut known =
-            checked.and_then(|(input, settings)| self.name_and_findings_in_baseline(settings, input));
-        let fixed =
-            checker.and_then(|checker| self.fix_input(work, text.as_deref().unwrap_or_default(), checker));
-        let mut unreadable = None;
-        let mut report = |entry: &DocumentResult<'_>| {
-            // Several errors about one document are one document.
-            let document = (entry.status == DocumentStatus::Unreadable).then_some(entry.document);
-            if document.is_none() || document != unreadable {
-                output.summary.count_document(entry);
-            }
-            unreadable = document;
-            output.statistics.count_findings(entry);
-            for (report, piece) in self.reports.iter().zip(&mut output.pieces) {
-                report.append_document(piece, entry);
-            }
-        };
-        match (&text, work) {
-            (Ok(text), WorkItem::Read(_, source)) => {
-                let text = fixed.as_ref().and_then(|fixed| fixed.text.as_ref()).unwrap_or(text);
-                if let Some(checker) = checker {
-                    let mut none = KnownFindings::default();
-                    let known = known.as_mut().map_or(&mut none, |(_, known)| known);
-                    checker.check_against_baseline(known, &file, text, *source, &mut report);
+            WorkItem::Read(input, source) => {
+                output.is_found = source.is_found_in_folder();
+                let settings = self.settings.get(work.settings);
+                match (files::read_or_suggest_max_file(input, self.limit), settings) {
+                    (Ok(text), Some(settings)) => {
+                        self.fix_and_check_text(&mut output, input, *source, settings, &text);
+                    }
+                    (Ok(_), None) => {}
+                    (Err(error), _) => {
+                        let result = match self.reason_to_skip_unreadable(input, *source) {
+                            Some(reason) => DocumentResult::skipped(&file, 0, 0, reason),
+                            None => DocumentResult::unreadable(&error, "", 0),
+                        };
+                        self.report(&mut output, &result, true);
+                    }
                 }
             }
-            (Err(error), _) => match self.reason_to_skip_unreadable(work) {
-                Some(reason) => report(&DocumentResult::skipped(&file, 0, 0, reason)),
-                None => report(&DocumentResult::unreadable(error, "", 0)),
-            },
-            (Ok(_), WorkItem::InputError(_) | WorkItem::Search(_)) => {}
         }
+        for (report, piece) in self.reports.iter().zip(&mut output.pieces) {
+            report.finish_file(piece, &file, &output.summary);
+        }
+        output
+    }
+
+    /// Adds a result to the reports and counts its findings, and the document itself if it was not counted before.
+    fn report(&self, output: &mut FileOutput, entry: &DocumentResult<'_>, is_new_document: bool) {
+        if is_new_document {
+            output.summary.count_document(entry);
+        }
+        output.statistics.count_findings(entry);
+        for (report, piece) in self.reports.iter().zip(&mut output.pieces) {
+            report.append_document(piece, entry);
+        }
+    }
+
+    /// Applies fixes to a text if requested, and checks what it is then.
+    fn fix_and_check_text(
+        &self,
+        output: &mut FileOutput,
+        input: &Input,
+        source: TextSource,
+        settings: &CheckSettings,
+        text: &str,
+    ) {
+        let (file, is_markdown) = (input.name(), source.is_markdown_text());
+        let overrides = settings.configured.overrides_for_input(input);
+        let claims = if is_markdown { None } else { self.claims.claims_for(input, text) };
+        let checker = TextChecker {
+            claims: claims.as_deref(),
+            ..settings.configured.checker(self.namespaces, self.now, &overrides)
+        };
+        let fixes = self.fixes.filter(|_| !is_markdown && !text.is_empty());
+        let fixed = fixes.map(|mode| mode.fix_input(input, text, source, checker)).unwrap_or_default();
+        let new_text = fixed.text.as_deref().unwrap_or(text);
+        let mut baseline = self.name_and_findings_in_baseline(settings, input);
+        let mut none = KnownFindings::default();
+        let known = baseline.as_mut().map_or(&mut none, |(_, known)| known);
+        let mut unreadable = None;
+        checker.check_against_baseline(known, &file, new_text, source, &mut |entry| {
+            // Several errors about one document are one document.
+            let document = (entry.status == DocumentStatus::Unreadable).then_some(entry.document);
+            self.report(output, entry, document.is_none() || document != unreadable);
+            unreadable = document;
+        });
         let is_template = |(reason, _)| reason == SkipReason::Template;
-        if let Ok(text) = &text
-            && output.summary.skipped_by.nonzero_counts().any(is_template)
-            && text.contains(CHECKED_API_GROUP)
-        {
+        if output.summary.skipped_by.nonzero_counts().any(is_template) && text.contains(CHECKED_API_GROUP) {
             output.summary.mentions.templates = 1;
         }
-        if let (Some(checker), WorkItem::Read(_, source), Ok(text)) = (checker, work, &text)
-            && self.needs_fixable_count()
-        {
-            let text = fixed.as_ref().and_then(|fixed| fixed.text.as_ref()).unwrap_or(text);
-            recount_fixable_by_trying_fixes(&mut output.summary, checker, *source, &file, text);
+        if self.needs_fixable_count() {
+            recount_fixable_by_trying_fixes(&mut output.summary, checker, source, &file, new_text);
         }
-        if let Some((settings, (_, known))) = settings.zip(known.as_ref()) {
-            output.summary.stale += known.stale_count(&settings.configured.engine.rules);
-        }
-        output.fails_on_warn = settings.is_some_and(CheckSettings::fails_on_warn);
-        output.baseline = known;
-        if let Some((mode, fixed)) = self.fixes.zip(fixed) {
+        output.summary.stale += known.stale_count(&settings.configured.engine.rules);
+        output.fails_on_warn = settings.configured.settings.fails_on_warn;
+        output.baseline = baseline;
+        if let Some(mode) = fixes {
             mode.count_fixed_and_clear_fixable(&mut output.summary, &fixed);
             if let Some(reason) = &fixed.error {
                 output.summary.unreadable += 1;
@@ -220,14 +220,10 @@ impl FileChecker<'_> {
             }
             output.printed = fixed.printed;
         }
-        if input == Some(&Input::Stdin) && self.fixes.is_none() {
+        if *input == Input::Stdin && self.fixes.is_none() {
             // There is no file in which to fix anything.
             (output.summary.fixable, output.summary.fixable_unsafely) = (0, 0);
         }
-        for (report, piece) in self.reports.iter().zip(&mut output.pieces) {
-            report.finish_file(piece, &file, &output.summary);
-        }
-        output
     }
 
     /// True if a report states the number of fixable findings.
@@ -237,17 +233,10 @@ impl FileChecker<'_> {
         self.reports.iter().any(counts)
     }
 
-    /// Fixes an input if requested; `None` if it could not be read or is Markdown.
-    fn fix_input(&self, work: &WorkItem, text: &str, checker: TextChecker<'_>) -> Option<FixOutcome> {
-        let (mode, WorkItem::Read(input, source)) = (self.fixes?, work) else { return None };
-        (!text.is_empty() && !source.is_markdown_text())
-            .then(|| mode.fix_input(input, text, *source, checker))
-    }
-
     /// Returns why an unreadable file is skipped: it was found in a folder and is no manifest. `None` if it is an
     /// error.
-    fn reason_to_skip_unreadable(&self, work: &WorkItem) -> Option<SkipReason> {
-        let WorkItem::Read(Input::File(path), source) = work else { return None };
+    fn reason_to_skip_unreadable(&self, input: &Input, source: TextSource) -> Option<SkipReason> {
+        let Input::File(path) = input else { return None };
         if !source.is_found_in_folder() {
             return None;
         }

@@ -86,28 +86,23 @@ impl FixMode {
     ) -> FixOutcome {
         let fixer = Fixer { texts, applies: self.applies, source };
         let name = input.name();
-        let fixed = fixer.fix(&name, text);
-        match (fixed, input) {
-            (None, Input::Stdin) if !self.diff => {
-                FixOutcome { printed: text.to_owned(), ..FixOutcome::default() }
-            }
-            (None, _) => FixOutcome::default(),
-            (Some(FixedText { text: new, findings }), _) if self.diff => {
+        let Some(FixedText { text: new, findings }) = fixer.fix(&name, text) else {
+            let is_copied = *input == Input::Stdin && !self.diff;
+            let printed = if is_copied { text.to_owned() } else { String::new() };
+            return FixOutcome { printed, ..FixOutcome::default() };
+        };
+        let printed = match input {
+            _ if self.diff => {
                 let marked = |text: &str| input.byte_order_mark().to_owned() + text;
-                let printed =
-                    diff::unified_diff(&name, &marked(text), &marked(&new), HunkHeaderLineCounts::AboveOne);
-                FixOutcome { text: Some(new), printed, findings, error: None }
+                diff::unified_diff(&name, &marked(text), &marked(&new), HunkHeaderLineCounts::AboveOne)
             }
-            (Some(FixedText { text: new, findings }), Input::Stdin) => {
-                FixOutcome { printed: new.clone(), text: Some(new), findings, error: None }
-            }
-            (Some(FixedText { text: new, findings }), Input::File(path)) => {
-                match files::replace_if_unchanged(path, text, &new) {
-                    Ok(()) => FixOutcome { text: Some(new), findings, ..FixOutcome::default() },
-                    Err(reason) => FixOutcome { error: Some(reason), ..FixOutcome::default() },
-                }
-            }
-        }
+            Input::Stdin => new.clone(),
+            Input::File(path) => match files::replace_if_unchanged(path, text, &new) {
+                Ok(()) => String::new(),
+                Err(reason) => return FixOutcome { error: Some(reason), ..FixOutcome::default() },
+            },
+        };
+        FixOutcome { text: Some(new), printed, findings, error: None }
     }
 
     /// Adds the fixed findings to the summary, and removes them from the number of fixable ones.

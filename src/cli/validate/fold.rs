@@ -29,7 +29,7 @@ const MAX_FINDINGS_IN_SIBLINGS: usize = 100;
 const MAX_NAMED_FOLDERS: usize = 5;
 
 /// Decides which findings of a report on a terminal are shown, and counts shown and hidden findings by folder.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(super) struct FolderFindingLimiter {
     /// The folders that the user named. They are folded, but cannot be excluded.
     roots: Vec<PathBuf>,
@@ -61,13 +61,7 @@ struct FoldedSubfolderAndShownCount {
 
 impl FolderFindingLimiter {
     pub(super) fn new(roots: &[PathBuf]) -> FolderFindingLimiter {
-        FolderFindingLimiter {
-            roots: roots.to_vec(),
-            folders: BTreeMap::new(),
-            parents: HashMap::new(),
-            current: None,
-            held: Vec::new(),
-        }
+        FolderFindingLimiter { roots: roots.to_vec(), ..FolderFindingLimiter::default() }
     }
 
     /// Adds the part of a file to the report, and returns what to print now. `folder` is `None` for a file that

@@ -157,18 +157,14 @@ impl FoundInputs {
         }
         let layout = ChartsAndPatches::from_walk(&walk);
         self.kustomizations.extend_from_slice(&walk.kustomizations);
-        let role = |input: &Input| match input {
-            Input::File(path) => layout.role_of(path),
-            Input::Stdin => FileRole::Plain,
-        };
-        let source = |input: &Input| match input {
-            Input::File(path) if files::has_markdown_extension(path) => {
-                TextSource::Markdown { is_found: true }
-            }
-            _ => TextSource::Found(role(input)),
-        };
         self.work.extend(walk.inputs.into_iter().map(|input| {
-            let source = source(&input);
+            let source = match &input {
+                Input::File(path) if files::has_markdown_extension(path) => {
+                    TextSource::Markdown { is_found: true }
+                }
+                Input::File(path) => TextSource::Found(layout.role_of(path)),
+                Input::Stdin => TextSource::Found(FileRole::Plain),
+            };
             WorkItem::Read(input, source)
         }));
         self.markdown.extend(walk.markdown);

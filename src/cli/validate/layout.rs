@@ -26,10 +26,22 @@ pub(super) struct ChartsAndPatches {
 impl ChartsAndPatches {
     /// Determines charts and patches from the charts and kustomizations that a walk found.
     pub(super) fn from_walk(walk: &FolderWalkResult) -> ChartsAndPatches {
-        let mut named = FilesNamedByKustomizations::default();
-        walk.kustomizations.iter().for_each(|path| named.add_kustomization(path));
+        let (mut patches, mut resources) = (HashSet::new(), HashSet::new());
+        for path in &walk.kustomizations {
+            let Ok(text) = files::read(&Input::File(path.clone()), MAX_KUSTOMIZATION_BYTES) else { continue };
+            let Some(folder) = path.parent() else { continue };
+            let file = |value: Value<'_>| normalized_absolute_path(&folder.join(value.str()));
+            for document in documents(&text).flatten() {
+                let root = document.doc.root();
+                for field in ["patches", "patchesJson6902"] {
+                    patches.extend(root.get(field).items().map(|patch| file(patch.get("path"))));
+                }
+                patches.extend(root.get("patchesStrategicMerge").items().map(file));
+                resources.extend(root.get("resources").items().map(file));
+            }
+        }
         // A file that some kustomization uses as a whole object is one.
-        let patches = named.patches.difference(&named.resources).cloned().collect();
+        patches.retain(|path| !resources.contains(path));
         ChartsAndPatches {
             charts: walk.charts.iter().map(|folder| normalized_absolute_path(folder)).collect(),
             patches,
@@ -55,30 +67,6 @@ impl ChartsAndPatches {
             FileRole::ChartTemplate
         } else {
             FileRole::Plain
-        }
-    }
-}
-
-/// Files that kustomizations name as patches or resources.
-#[derive(Default)]
-struct FilesNamedByKustomizations {
-    patches: HashSet<PathBuf>,
-    resources: HashSet<PathBuf>,
-}
-
-impl FilesNamedByKustomizations {
-    /// Adds the patches and resources that a kustomization names; nothing if it cannot be read.
-    fn add_kustomization(&mut self, path: &Path) {
-        let Ok(text) = files::read(&Input::File(path.to_owned()), MAX_KUSTOMIZATION_BYTES) else { return };
-        let Some(folder) = path.parent() else { return };
-        for document in documents(&text).flatten() {
-            let root = document.doc.root();
-            let file = |value: Value<'_>| normalized_absolute_path(&folder.join(value.str()));
-            for field in ["patches", "patchesJson6902"] {
-                self.patches.extend(root.get(field).items().map(|patch| file(patch.get("path"))));
-            }
-            self.patches.extend(root.get("patchesStrategicMerge").items().map(file));
-            self.resources.extend(root.get("resources").items().map(file));
         }
     }
 }

@@ -8,19 +8,17 @@ use std::sync::Arc;
 use super::super::config::{
     ConfigArgs, ConfigLookup, ConfiguredEngine, FoundConfig, MergedSettings, path_with_folder_links_resolved,
 };
-use super::super::levels::LevelArgs;
 use super::super::outcome::Failure;
-use super::super::shared::{EngineArgs, FailOn};
+use super::Arguments;
 use super::check::WorkItem;
-use crate::config::{Baseline, LevelOverride, MAX_BASELINE_BYTES};
+use crate::config::{Baseline, MAX_BASELINE_BYTES};
 use crate::files::{self, Input};
 use tollgate_engine::impact::Snapshot;
 use tollgate_formats::count::count_with_noun;
 
 /// The settings of the files under one configuration.
 #[derive(Debug)]
-pub(super) struct CheckSettings<'c> {
-    config: Option<&'c FoundConfig>,
+pub(super) struct CheckSettings {
     pub(super) configured: ConfiguredEngine,
     pub(super) baseline: Option<LoadedBaseline>,
 }
@@ -68,56 +66,33 @@ pub(super) fn name_in_baseline(input: &Input, folder: &Path) -> String {
     up.chain(down).collect::<Vec<_>>().join("/")
 }
 
-impl<'c> CheckSettings<'c> {
-    fn new(
-        config: Option<&'c FoundConfig>,
-        given: CommandLineSettings<'_>,
+impl CheckSettings {
+    /// Loads the settings for the files under a configuration, with those of the command line, which override it.
+    fn load(
+        config: Option<&Arc<FoundConfig>>,
+        given: &Arguments,
         state: Option<&Arc<Snapshot>>,
-    ) -> Result<CheckSettings<'c>, Failure> {
-        let CommandLineSettings { engine, fail_on, levels, namespaces, .. } = given;
-        let settings = MergedSettings::new(engine, fail_on, levels, namespaces, config)?;
-        let mut configured = ConfiguredEngine::load(settings)?;
+    ) -> Result<CheckSettings, Failure> {
+        let settings = MergedSettings::new(
+            &given.engine,
+            given.exit.fail_on.fail_on,
+            &given.config.levels,
+            given.namespaces.as_ref(),
+            config.map(Arc::as_ref),
+        )?;
+        let mut configured = ConfiguredEngine::load(settings, config.cloned())?;
         if let Some(state) = state {
             configured.engine = configured.engine.with_snapshot(Arc::clone(state));
         }
-        let baseline = match (given.baseline, config) {
-            _ if given.is_writing_baseline => None,
-            (Some(path), _) => Some(LoadedBaseline::read(path)?),
-            (None, Some(config)) => {
-                config.baseline_path()?.as_deref().map(LoadedBaseline::read).transpose()?
-            }
-            (None, None) => None,
+        let baseline = match (given.baseline.clone(), config) {
+            // A new baseline has all findings, also those of the existing one.
+            _ if given.write_baseline.is_some() => None,
+            (None, Some(config)) => config.baseline_path()?,
+            (path, _) => path,
         };
-        Ok(CheckSettings { config, configured, baseline })
+        let baseline = baseline.as_deref().map(LoadedBaseline::read).transpose()?;
+        Ok(CheckSettings { configured, baseline })
     }
-
-    /// True if warnings cause exit code 1.
-    pub(super) fn fails_on_warn(&self) -> bool {
-        self.configured.settings.fails_on_warn
-    }
-
-    /// Returns the overrides that apply to an input.
-    pub(super) fn overrides_for_input(&self, input: &Input) -> Vec<&LevelOverride> {
-        let Some(config) = self.config.filter(|config| !config.file.overrides.is_empty()) else {
-            return Vec::new();
-        };
-        match input {
-            Input::Stdin => config.overrides_for_file(None),
-            Input::File(path) => config.overrides_for_file(path_with_folder_links_resolved(path).as_deref()),
-        }
-    }
-}
-
-/// Settings from the command line, which override those of configuration files.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CommandLineSettings<'a> {
-    pub(super) engine: &'a EngineArgs,
-    pub(super) fail_on: Option<FailOn>,
-    pub(super) levels: &'a LevelArgs,
-    pub(super) namespaces: Option<&'a PathBuf>,
-    pub(super) baseline: Option<&'a Path>,
-    /// True if a new baseline is written, so that no existing one is used.
-    pub(super) is_writing_baseline: bool,
 }
 
 /// An input with the index of its settings.
@@ -131,8 +106,8 @@ pub(super) struct InputWithSettings {
 #[derive(Debug)]
 pub(super) struct InputConfigurations {
     lookup: ConfigLookup,
-    /// Indexes of the configurations that inputs use, in the order of their first input.
-    used: Vec<Option<usize>>,
+    /// The configurations that inputs use, in the order of their first input.
+    used: Vec<Option<Arc<FoundConfig>>>,
 }
 
 impl InputConfigurations {
@@ -174,14 +149,13 @@ impl InputConfigurations {
         is_walked: bool,
     ) -> Result<Option<usize>, Failure> {
         let found = self.lookup.find_for_input(input)?;
-        if is_walked
-            && let Input::File(path) = input
-            && let Some(config) = self.lookup.get(found).filter(|config| config.file.exclude.is_some())
-            && path_with_folder_links_resolved(path).is_some_and(|path| config.excludes(&path))
-        {
+        if is_walked && found.as_ref().is_some_and(|config| config.excludes(input)) {
             return Ok(None);
         }
-        if let Some(number) = self.used.iter().position(|used| *used == found) {
+        let is_same = |used: &Option<Arc<FoundConfig>>| {
+            used.as_ref().map(Arc::as_ptr) == found.as_ref().map(Arc::as_ptr)
+        };
+        if let Some(number) = self.used.iter().position(is_same) {
             return Ok(Some(number));
         }
         self.used.push(found);
@@ -192,14 +166,12 @@ impl InputConfigurations {
     /// of the working directory, because a broken policy is an error in any case.
     pub(super) fn load_settings(
         &mut self,
-        given: CommandLineSettings<'_>,
+        given: &Arguments,
         state: Option<&Arc<Snapshot>>,
-    ) -> Result<Vec<CheckSettings<'_>>, Failure> {
+    ) -> Result<Vec<CheckSettings>, Failure> {
         if self.used.is_empty() {
             self.used.push(self.lookup.find_for_input(&Input::Stdin)?);
         }
-        let lookup = &self.lookup;
-        let build = |found: &Option<usize>| CheckSettings::new(lookup.get(*found), given, state);
-        self.used.iter().map(build).collect()
+        self.used.iter().map(|config| CheckSettings::load(config.as_ref(), given, state)).collect()
     }
 }

@@ -79,9 +79,9 @@ pub(super) struct ReportTargets<'r> {
     /// For each report, whether a part was written.
     started: Vec<bool>,
     /// True if the first report goes to stderr, because stdout contains patches or fixed texts.
-    pub(super) is_on_stderr: bool,
+    is_on_stderr: bool,
     /// Folds the first report; `None` if it is shown whole.
-    pub(super) folds: Option<FolderFindingLimiter>,
+    folds: Option<FolderFindingLimiter>,
 }
 
 impl<'r> ReportTargets<'r> {
@@ -91,6 +91,8 @@ impl<'r> ReportTargets<'r> {
     pub(super) fn open(
         reports: &'r [ReportRenderer],
         targets: &[FileTarget],
+        folds: Option<FolderFindingLimiter>,
+        is_on_stderr: bool,
         console: &'r mut Console,
     ) -> Result<ReportTargets<'r>, Failure> {
         for (position, target) in targets.iter().enumerate() {
@@ -107,14 +109,8 @@ impl<'r> ReportTargets<'r> {
             })
         };
         let files = targets.iter().map(create).collect::<Result<Vec<_>, Failure>>()?;
-        Ok(ReportTargets {
-            reports,
-            console,
-            files,
-            started: vec![false; reports.len()],
-            is_on_stderr: false,
-            folds: None,
-        })
+        let started = vec![false; reports.len()];
+        Ok(ReportTargets { reports, console, files, started, is_on_stderr, folds })
     }
 
     /// Writes the header of each report.

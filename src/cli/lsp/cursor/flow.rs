@@ -12,8 +12,6 @@ struct Bracket<'t> {
     container: usize,
     /// In a mapping: the key whose value follows, and the index of the container for that value.
     key: Option<(&'t str, usize)>,
-    /// In a list: the index of the current item.
-    item: Option<usize>,
     /// Offset at which the current word started.
     word: Option<usize>,
 }
@@ -45,18 +43,8 @@ impl<'t> Scanner<'t> {
             }
             match byte {
                 b'{' | b'[' => {
-                    let inner = match open.last_mut() {
-                        None => container,
-                        Some(bracket) => bracket.value_container().unwrap_or(container),
-                    };
-                    let inner = self.container_of_bracket(open.last_mut(), inner);
-                    open.push(Bracket {
-                        is_map: byte == b'{',
-                        container: inner,
-                        key: None,
-                        item: None,
-                        word: None,
-                    });
+                    let inner = self.container_of_bracket(open.last(), container);
+                    open.push(Bracket { is_map: byte == b'{', container: inner, key: None, word: None });
                 }
                 b'}' | b']' => {
                     if let Some(bracket) = open.pop() {
@@ -71,10 +59,7 @@ impl<'t> Scanner<'t> {
                 }
                 b',' => {
                     if let Some(bracket) = open.last_mut() {
-                        let done = std::mem::replace(
-                            bracket,
-                            Bracket { key: None, item: None, word: None, ..*bracket },
-                        );
+                        let done = std::mem::replace(bracket, Bracket { key: None, word: None, ..*bracket });
                         self.remember_flow_type_meta(&done, at);
                     }
                 }
@@ -138,15 +123,13 @@ impl<'t> Scanner<'t> {
         bracket.key = Some((key, self.add_container(bracket.container, Step::Key(key))));
     }
 
-    /// Returns the container that a bracket opens: a new item if the bracket is inside a list, else `inner`.
-    fn container_of_bracket(&mut self, bracket: Option<&mut Bracket<'t>>, inner: usize) -> usize {
-        match bracket {
-            Some(list) if !list.is_map => {
-                let item = self.add_container(list.container, Step::Item);
-                list.item = Some(item);
-                item
-            }
-            _ => inner,
+    /// Returns the container that a bracket inside of `around` opens: a new item of a list, or the value of the last
+    /// key; else `outermost`.
+    fn container_of_bracket(&mut self, around: Option<&Bracket<'t>>, outermost: usize) -> usize {
+        match around {
+            Some(list) if !list.is_map => self.add_container(list.container, Step::Item),
+            Some(map) => map.key.map_or(outermost, |(_, container)| container),
+            None => outermost,
         }
     }
 
@@ -173,13 +156,6 @@ impl<'t> Scanner<'t> {
             (None, false) => (CursorPlace::Key, self.add_container(bracket.container, Step::Item)),
         };
         self.found = Some((found.0, word, found.1));
-    }
-}
-
-impl Bracket<'_> {
-    /// Returns the index of the container for the next value.
-    fn value_container(&self) -> Option<usize> {
-        self.key.map(|(_, container)| container).or(self.item)
     }
 }
 
