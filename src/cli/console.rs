@@ -16,22 +16,11 @@ use tollgate_formats::sanitize;
 /// The output of a command: the report to stdout, and messages to stderr.
 #[derive(Debug)]
 pub(super) struct Console {
-    out: BufWriter<IgnoreBrokenPipe<Sink>>,
+    out: BufWriter<IgnoreBrokenPipe<io::Stdout>>,
     /// The report may be coloured.
     pub(super) styled: bool,
-    /// The messages for stderr, if the output is kept in memory; `None` if it goes to the streams of the process.
-    captured: Option<CapturedMessages>,
-}
-
-/// The stream or buffer that a report is written to.
-#[derive(Debug)]
-enum Sink {
-    Stdout(io::Stdout),
-    #[cfg_attr(
-        not(feature = "ui"),
-        expect(dead_code, reason = "only the pages of `ui` are made of other commands")
-    )]
-    Memory(Vec<u8>),
+    /// The report and the messages, if they are kept in memory; `None` if they go to the streams of the process.
+    captured: Option<(Vec<u8>, CapturedMessages)>,
 }
 
 /// Messages of a command for stderr, kept instead of printed if its output is captured.
@@ -54,28 +43,22 @@ impl Console {
     /// `NO_COLOR` and `CLICOLOR_FORCE` and whether stdout is a terminal.
     pub(super) fn open() -> Console {
         let styled = is_styled(|| anstream::AutoStream::choice(&io::stdout()));
-        Console::with_sink(Sink::Stdout(io::stdout()), styled, None)
+        let out = BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(io::stdout()));
+        Console { out, styled, captured: None }
     }
 
     /// Returns a console that keeps its output in memory, for a command that another one runs, as `tollgate ui`
     /// does.
     #[cfg(feature = "ui")]
     pub(super) fn captured() -> Console {
-        Console::with_sink(Sink::Memory(Vec::new()), false, Some(CapturedMessages::default()))
-    }
-
-    fn with_sink(sink: Sink, styled: bool, captured: Option<CapturedMessages>) -> Console {
-        Console { out: BufWriter::with_capacity(1 << 16, IgnoreBrokenPipe::new(sink)), styled, captured }
+        Console { styled: false, captured: Some(Default::default()), ..Console::open() }
     }
 
     /// Returns the report and the messages that were written to a console in memory.
     #[cfg(feature = "ui")]
     pub(super) fn into_captured(self) -> (String, CapturedMessages) {
-        let report = match self.out.into_inner().map(|out| out.inner) {
-            Ok(Sink::Memory(bytes)) => String::from_utf8(bytes).unwrap_or_default(),
-            _ => String::new(),
-        };
-        (report, self.captured.unwrap_or_default())
+        let (report, messages) = self.captured.unwrap_or_default();
+        (String::from_utf8(report).unwrap_or_default(), messages)
     }
 
     /// True with `--quiet`: only findings are printed.
@@ -102,7 +85,7 @@ impl Console {
     }
 
     fn print_message(&mut self, word: &str, style: &str, message: &str) {
-        if let Some(CapturedMessages { errors, notes }) = &mut self.captured {
+        if let Some((_, CapturedMessages { errors, notes })) = &mut self.captured {
             let list = if word == "error" { errors } else { notes };
             list.push(sanitize::sanitize_multiline_text(message).into_owned());
             return;
@@ -117,7 +100,7 @@ impl Console {
     /// Writes text to stderr unchanged, for commands whose report belongs there. Ignores failures, because there
     /// is nowhere to report them.
     pub(super) fn write_stderr(&mut self, text: &str) {
-        if let Some(messages) = &mut self.captured {
+        if let Some((_, messages)) = &mut self.captured {
             messages.notes.push(text.to_owned());
             return;
         }
@@ -127,18 +110,18 @@ impl Console {
 
     /// Writes text for people; control characters in it are replaced.
     pub(super) fn write_sanitized_text(&mut self, text: &str) -> io::Result<()> {
-        self.out.write_all(sanitize::sanitize_multiline_text(text).as_bytes())
+        self.write_all(sanitize::sanitize_multiline_text(text).as_bytes())
     }
 
     /// Writes data for programs unchanged; on a terminal, control characters other than tabs and line feeds are
     /// replaced.
     pub(super) fn write_data_sanitized_for_terminal(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() || self.captured.is_some() || !io::stdout().is_terminal() {
-            return self.out.write_all(text.as_bytes());
+            return self.write_all(text.as_bytes());
         }
         // Tabs are part of the layout.
         let parts: Vec<_> = text.split('\t').map(sanitize::replace_unsafe_except_line_breaks).collect();
-        self.out.write_all(parts.join("\t").as_bytes())
+        self.write_all(parts.join("\t").as_bytes())
     }
 
     /// True if stdout is a terminal, so that a person reads the report.
@@ -191,27 +174,14 @@ impl Console {
 
 impl Write for Console {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write(bytes)
+        match &mut self.captured {
+            Some((report, _)) => report.write(bytes),
+            None => self.out.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Sink::Stdout(out) => out.write(bytes),
-            Sink::Memory(out) => out.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Sink::Stdout(out) => out.flush(),
-            Sink::Memory(_) => Ok(()),
-        }
     }
 }
 
