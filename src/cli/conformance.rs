@@ -90,11 +90,10 @@ impl Arguments {
         let corpus = Corpus::read(sets, &self.namespace).map_err(internal)?;
         let judge = CaseChecker::new(asked.profile, &self.namespace, &labels, &clock::now_rfc3339())
             .map_err(internal)?;
-        let mut differences = self.out.as_deref().map(DifferenceFile::create).transpose()?;
+        let differences = self.out.as_deref().map(DifferenceFile::create).transpose()?;
         self.confirm_sending(&corpus, console)?;
-        let sender = CaseSender { asked: &asked, judge: &judge, namespace: &self.namespace, rate: self.rate };
-        let result = sender.send_all(&corpus.cases, &mut differences)?;
-        differences.map_or(Ok(()), DifferenceFile::finish)?;
+        let sender = CaseSender::new(&asked, &judge, &self.namespace, differences);
+        let result = sender.send_all(&corpus.cases, self.rate)?;
         let header = ReportHeader { asked: &asked, namespace: &self.namespace, corpus: &corpus };
         match self.output {
             Output::Json => {

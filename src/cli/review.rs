@@ -72,16 +72,14 @@ impl Arguments {
         let engine = state.into_iter().fold(engine, Engine::with_snapshot);
         let namespaces = self.namespaces.as_deref().map(namespaces::read_file).transpose()?;
         let now = self.clock.now();
-        let stops_after_denial = !self.exit.zero.exit_zero;
-        let tally = ExitCounts::default();
         let mut reviewer = Reviewer {
             arguments: self,
             engine,
             now: &now,
             namespaces: &namespaces,
             console,
-            tally,
-            stops_after_denial,
+            tally: ExitCounts::default(),
+            stops_after_denial: !self.exit.zero.exit_zero,
         };
         for file in &self.files {
             reviewer.review_path(file)?;

@@ -48,11 +48,8 @@ enum Format {
     Junit,
 }
 
-/// The outcome of one policy test case, and its file.
-struct CaseResult {
-    file: String,
-    outcome: CaseOutcome,
-}
+/// The file of a policy test case, and the outcome of the case.
+type CaseResult = (String, CaseOutcome);
 
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
@@ -74,15 +71,15 @@ impl Arguments {
                 continue;
             }
             let tests = TestFile::parse(&file, &text).map_err(Failure::Inputs)?;
-            tests.warnings.iter().for_each(|warning| console.warning(warning));
+            tests.unknown_field_warnings(&file).iter().for_each(|warning| console.warning(warning));
             let set = load_policies(input, &tests)?;
             let outcomes = tests.run(set).map_err(Failure::Input)?;
-            results.extend(outcomes.into_iter().map(|outcome| CaseResult { file: file.clone(), outcome }));
+            results.extend(outcomes.into_iter().map(|outcome| (file.clone(), outcome)));
         }
         if results.is_empty() {
             return Err(Failure::Input("found no *.test.yaml or *.test.yml file with tests".to_owned()));
         }
-        let failed = results.iter().filter(|result| result.outcome.failure.is_some()).count();
+        let failed = results.iter().filter(|(_, outcome)| outcome.failure.is_some()).count();
         match self.output {
             Format::Text => write_text(console, &results, failed, Console::is_quiet())?,
             Format::Junit => write_junit(console, &results, failed)?,
@@ -98,13 +95,13 @@ fn is_of_another_tool(text: &str) -> bool {
 }
 
 /// Loads the policies for a test file, from the paths of [`policy_paths`].
-fn load_policies(input: &Input, tests: &TestFile) -> Result<PolicySet, Failure> {
+fn load_policies(input: &Input, tests: &TestFile<'_>) -> Result<PolicySet, Failure> {
     // The path itself and not its name, which is not UTF-8 on every file system.
     let path = match input {
         Input::File(path) => path.as_path(),
         Input::Stdin => Path::new(""),
     };
-    let paths = policy_paths(path, tests.policies.as_deref());
+    let paths = policy_paths(path, tests.policies().as_deref());
     let mut texts: Vec<PolicyFile> = policies::read_files(&paths)?;
     texts.dedup();
     let set = policies::compile_and_print_warnings(&texts, &policies::read_referenced, &[])?;
@@ -164,7 +161,7 @@ fn write_text(
     failed: usize,
     quiet: bool,
 ) -> Result<(), Failure> {
-    for CaseResult { file, outcome } in results {
+    for (file, outcome) in results {
         let (file, name) = (sanitize::sanitize_as_line(file), sanitize::sanitize_as_line(&outcome.name));
         match &outcome.failure {
             None if quiet => {}
@@ -190,11 +187,11 @@ fn write_junit(console: &mut Console, results: &[CaseResult], failed: usize) -> 
         "<testsuites name=\"tollgate test\" tests=\"{}\" failures=\"{failed}\">",
         results.len()
     )?;
-    for suite in results.chunk_by(|one, other| one.file == other.file) {
-        let failures = suite.iter().filter(|result| result.outcome.failure.is_some()).count();
-        let file = junit_escape(suite.first().map_or("", |result| result.file.as_str()));
+    for suite in results.chunk_by(|(one, _), (other, _)| one == other) {
+        let failures = suite.iter().filter(|(_, outcome)| outcome.failure.is_some()).count();
+        let file = junit_escape(suite.first().map_or("", |(file, _)| file.as_str()));
         writeln!(console, "  <testsuite name=\"{file}\" tests=\"{}\" failures=\"{failures}\">", suite.len())?;
-        for CaseResult { outcome, .. } in suite {
+        for (_, outcome) in suite {
             let (name, line) = (junit_escape(&outcome.name), outcome.line);
             write!(
                 console,

@@ -21,18 +21,14 @@ pub enum CorpusSet {
 }
 
 impl CorpusSet {
-    /// Returns the compressed cases.
-    const fn compressed_bytes(self) -> &'static [u8] {
-        match self {
-            CorpusSet::Corpus => include_bytes!("corpus.jsonl.gz"),
-            CorpusSet::Generated => include_bytes!("generated.jsonl.gz"),
-        }
-    }
-
     /// Decompresses the cases: a line about what is left out, then one JSON object per line and case.
     pub fn to_jsonl(self) -> Result<String, String> {
+        let compressed: &[u8] = match self {
+            CorpusSet::Corpus => include_bytes!("corpus.jsonl.gz"),
+            CorpusSet::Generated => include_bytes!("generated.jsonl.gz"),
+        };
         let mut text = String::new();
-        let read = GzDecoder::new(self.compressed_bytes()).read_to_string(&mut text);
+        let read = GzDecoder::new(compressed).read_to_string(&mut text);
         read.map(|_| text).map_err(|error| format!("cannot read the bundled cases: {error}"))
     }
 }

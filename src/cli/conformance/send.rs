@@ -21,17 +21,10 @@ const MAX_CONSECUTIVE_FAILURES: usize = 20;
 /// Interval for checking whether Ctrl-C was pressed.
 const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Sends cases to an API server as dry-run creates, and compares the responses with the verdicts of `judge`.
-pub(super) struct CaseSender<'s> {
-    pub(super) asked: &'s ConnectedServer,
-    pub(super) judge: &'s CaseChecker,
-    pub(super) namespace: &'s str,
-    pub(super) rate: u32,
-}
-
 /// How the run over all cases ended: complete, interrupted or given up.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(super) enum Ending {
+    #[default]
     Complete,
     Interrupted,
     /// The reason for giving up.
@@ -39,7 +32,7 @@ pub(super) enum Ending {
 }
 
 /// The agreement, the ending and examples of a run.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub(super) struct RunResult {
     pub(super) agreement: Agreement,
     pub(super) ending: Ending,
@@ -47,10 +40,12 @@ pub(super) struct RunResult {
     pub(super) examples: BTreeMap<&'static str, String>,
 }
 
-/// The state of a run in progress.
-struct SendingRun<'r> {
-    sender: &'r CaseSender<'r>,
-    differences: &'r mut Option<DifferenceFile>,
+/// Sends cases to an API server as dry-run creates, and compares the responses with the verdicts of `judge`.
+pub(super) struct CaseSender<'s> {
+    asked: &'s ConnectedServer,
+    judge: &'s CaseChecker,
+    namespace: &'s str,
+    differences: Option<DifferenceFile>,
     result: RunResult,
     /// Kinds that the user may not create: nothing more of them is sent.
     not_allowed: BTreeMap<ApiKind, String>,
@@ -58,30 +53,34 @@ struct SendingRun<'r> {
     progress: ProgressBar,
 }
 
-impl CaseSender<'_> {
-    /// Sends all cases and counts the answers.
-    pub(super) fn send_all(
-        &self,
-        cases: &[Case],
-        differences: &mut Option<DifferenceFile>,
-    ) -> Result<RunResult, Failure> {
-        let result = RunResult {
-            agreement: Agreement::default(),
-            ending: Ending::Complete,
-            examples: BTreeMap::new(),
-        };
-        let mut run = SendingRun {
-            sender: self,
+impl<'s> CaseSender<'s> {
+    /// Prepares a run. Cases for which Tollgate and the API server differ are written to `differences`.
+    pub(super) fn new(
+        asked: &'s ConnectedServer,
+        judge: &'s CaseChecker,
+        namespace: &'s str,
+        differences: Option<DifferenceFile>,
+    ) -> CaseSender<'s> {
+        CaseSender {
+            asked,
+            judge,
+            namespace,
             differences,
-            result,
+            result: RunResult::default(),
             not_allowed: BTreeMap::new(),
             failures_in_a_row: 0,
-            progress: ProgressBar::with_total(cases.len()),
-        };
-        let outcome = run.send_all(cases);
-        run.progress.erase_bar();
-        run.result.ending = outcome?;
-        Ok(run.result)
+            progress: ProgressBar::with_total(0),
+        }
+    }
+
+    /// Sends all cases, at most `rate` per second, and counts the answers.
+    pub(super) fn send_all(mut self, cases: &[Case], rate: u32) -> Result<RunResult, Failure> {
+        self.progress = ProgressBar::with_total(cases.len());
+        let outcome = self.send_until_end(cases, rate);
+        self.progress.erase_bar();
+        self.result.ending = outcome?;
+        self.differences.map_or(Ok(()), DifferenceFile::finish)?;
+        Ok(self.result)
     }
 
     /// True if the profile knows the version of a case and, as far as is known, the API server serves it.
@@ -90,12 +89,10 @@ impl CaseSender<'_> {
         let is_off = profile.discovered.is_some() && !profile.is_served(case.kind, case.version);
         profile.versions(case.kind).contains(&case.version) && !is_off
     }
-}
 
-impl SendingRun<'_> {
-    fn send_all(&mut self, cases: &[Case]) -> Result<Ending, Failure> {
-        let interrupted = self.sender.asked.cluster.install_interrupt_flag();
-        let pause = Duration::from_secs(1) / self.sender.rate;
+    fn send_until_end(&mut self, cases: &[Case], rate: u32) -> Result<Ending, Failure> {
+        let interrupted = self.asked.cluster.install_interrupt_flag();
+        let pause = Duration::from_secs(1) / rate;
         let (done, responses) = mpsc::channel();
         let mut waiting = 0;
         let mut next_at = Instant::now();
@@ -112,10 +109,10 @@ impl SendingRun<'_> {
                 let dry_run = DryRunCreate {
                     kind: case.kind,
                     version: case.version,
-                    namespace: self.sender.namespace.to_owned(),
+                    namespace: self.namespace.to_owned(),
                     object: case.object.clone(),
                 };
-                self.sender.asked.cluster.start_dry_run(number, dry_run, done.clone());
+                self.asked.cluster.start_dry_run(number, dry_run, done.clone());
                 waiting += 1;
                 // A server that was slow is not made to pay for it by a burst.
                 next_at = (next_at + pause).max(Instant::now());
@@ -149,7 +146,7 @@ impl SendingRun<'_> {
 
     /// Returns the answer to a case if it is known without sending the case; `None` if the case must be sent.
     fn answer_without_sending(&self, case: &Case) -> Option<Answer> {
-        if !self.sender.is_served(case) {
+        if !self.is_served(case) {
             return Some(Answer::NotServed);
         }
         self.not_allowed.get(&case.kind).map(|message| Answer::NotAllowed(message.clone()))
@@ -157,8 +154,7 @@ impl SendingRun<'_> {
 
     fn compare_and_count(&mut self, case: &Case, answer: &Answer) -> Result<(), Failure> {
         self.progress.count_item();
-        let own =
-            if answer.is_verdict() { self.sender.judge.check_case(case) } else { TollgateVerdict::default() };
+        let own = if answer.is_verdict() { self.judge.check_case(case) } else { TollgateVerdict::default() };
         let comparison = Comparison::from_verdicts(answer, &own);
         self.result.agreement.add_case(case.kind, case.version, answer, comparison);
         if let (Comparison::Compared(same), Some(file)) = (comparison, self.differences.as_mut())

@@ -31,34 +31,29 @@ pub(super) fn render_page(page: &str, style: RenderStyle) -> String {
     let mut table = Vec::new();
     let mut in_code = false;
     for line in page.lines() {
-        if !in_code && line.starts_with('|') {
-            paragraph.render_wrapped_and_clear(&mut out, style);
-            table.push(row_cells(line));
-            continue;
+        let is_row = !in_code && line.starts_with('|');
+        if !is_row {
+            push_table(&mut out, &std::mem::take(&mut table), style);
         }
-        push_table(&mut out, &std::mem::take(&mut table), style);
-        let fence = line.starts_with("```");
-        if fence || in_code {
-            paragraph.render_wrapped_and_clear(&mut out, style);
-            if !fence {
-                let code = style.paint(line, CODE_COLOR);
-                out.push_str(CODE_INDENT);
-                out.push_str(&code);
-                out.push('\n');
-            }
-            in_code ^= fence;
-            continue;
-        }
+        let is_fence = line.starts_with("```");
+        let is_blank = line.trim().is_empty();
         let heading = line.trim_start_matches('#');
-        if heading.len() < line.len() && heading.starts_with(' ') {
+        let is_heading = heading.len() < line.len() && heading.starts_with(' ');
+        let item = line.strip_prefix("- ");
+        if is_row || is_fence || in_code || is_blank || is_heading || item.is_some() {
             paragraph.render_wrapped_and_clear(&mut out, style);
-            out.push_str(&style.paint(heading.trim(), BOLD));
+        }
+        if is_row {
+            table.push(row_cells(line));
+        } else if is_fence {
+            in_code = !in_code;
+        } else if in_code {
+            out.extend([CODE_INDENT, &style.paint(line, CODE_COLOR), "\n"]);
+        } else if is_heading {
+            out.extend([&*style.paint(heading.trim(), BOLD), "\n"]);
+        } else if is_blank {
             out.push('\n');
-        } else if line.trim().is_empty() {
-            paragraph.render_wrapped_and_clear(&mut out, style);
-            out.push('\n');
-        } else if let Some(item) = line.strip_prefix("- ") {
-            paragraph.render_wrapped_and_clear(&mut out, style);
+        } else if let Some(item) = item {
             paragraph = Paragraph { text: item.to_owned(), first: "- ", rest: "  " };
         } else {
             if !paragraph.text.is_empty() {
@@ -94,9 +89,7 @@ impl Paragraph {
         let text = std::mem::take(&mut self.text);
         let (mut prefix, rest) = (std::mem::take(&mut self.first), std::mem::take(&mut self.rest));
         for line in wrap_and_render_markdown_words(&text, style.width - prefix.len(), style) {
-            out.push_str(prefix);
-            out.push_str(&line.text);
-            out.push('\n');
+            out.extend([prefix, &line.text, "\n"]);
             prefix = rest;
         }
     }
@@ -269,9 +262,7 @@ pub(super) fn render_inline(text: &str, style: RenderStyle) -> String {
             if style.styled {
                 out.push_str(&style.paint(code, CODE_COLOR));
             } else {
-                out.push('`');
-                out.push_str(code);
-                out.push('`');
+                out.extend(["`", code, "`"]);
             }
             rest = after;
         } else if let Some((bold, after)) = rest.strip_prefix("**").and_then(|rest| rest.split_once("**")) {
@@ -281,9 +272,7 @@ pub(super) fn render_inline(text: &str, style: RenderStyle) -> String {
             out.push_str(&render_inline(label, style));
             // A path from one page to another leads nowhere from a terminal.
             if target.contains("://") {
-                out.push_str(" (");
-                out.push_str(target);
-                out.push(')');
+                out.extend([" (", target, ")"]);
             }
             rest = after;
         } else {

@@ -186,12 +186,8 @@ impl Check {
                  --namespaces FILE or --context NAME"
             ))
         })?;
-        let toleration = match &self.toleration {
-            Some(toleration) => {
-                Some(self.check_toleration(toleration, &policies, &listed, labels, user, &now)?)
-            }
-            None => None,
-        };
+        let check = |toleration| self.check_toleration(toleration, &policies, &listed, labels, user, &now);
+        let toleration = self.toleration.as_ref().map(check).transpose()?;
         let is_denied = toleration.as_ref().is_some_and(|toleration| toleration.verdict == "no");
         match (self.output, &toleration) {
             (Output::Text, Some(toleration)) => self.write_verdict(toleration, &listed, console)?,

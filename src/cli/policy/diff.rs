@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::report::{self, DiffReport, Output};
+use super::report::{self, Output};
 use super::stored::{self, StoredObjectVerdictChanges};
 use crate::cli::console::Console;
 use crate::cli::namespaces;
@@ -95,7 +95,7 @@ impl Diff {
         let mut tally = ExitCounts::default();
         tally.denied += usize::from(self.fail_on.is_some_and(|fail_on| fail_on.includes(diff.effect)));
         tally.unreadable += objects.as_ref().map_or(0, |objects| objects.incomplete.len());
-        report::write_diff(DiffReport { diff: &diff, objects: objects.as_ref() }, self.output, console)?;
+        report::write_diff(&diff, objects.as_ref(), self.output, console)?;
         Ok(tally)
     }
 

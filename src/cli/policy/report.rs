@@ -29,24 +29,15 @@ pub(super) enum Output {
     Markdown,
 }
 
-/// A comparison of two sets, and the stored objects that were checked by both.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DiffReport<'d> {
-    pub(super) diff: &'d PolicyDiff,
-    pub(super) objects: Option<&'d StoredObjectVerdictChanges>,
-}
-
-impl DiffReport<'_> {
-    fn record(self) -> Json {
-        let PolicyDiff { effect, changes, differences, incomplete } = self.diff;
-        record! {
-            "version": env!("CARGO_PKG_VERSION"),
-            "effect": effect.name(),
-            "changes": collect_records(changes.iter().map(change_record)),
-            "differences": collect_records(differences.iter().map(difference_record)),
-            "incomplete": incomplete,
-            "objects" if given: self.objects,
-        }
+fn diff_record(diff: &PolicyDiff, objects: Option<&StoredObjectVerdictChanges>) -> Json {
+    let PolicyDiff { effect, changes, differences, incomplete } = diff;
+    record! {
+        "version": env!("CARGO_PKG_VERSION"),
+        "effect": effect.name(),
+        "changes": collect_records(changes.iter().map(change_record)),
+        "differences": collect_records(differences.iter().map(difference_record)),
+        "incomplete": incomplete,
+        "objects" if given: objects,
     }
 }
 
@@ -104,21 +95,25 @@ fn difference_text(difference: &VerdictDifference) -> String {
     text
 }
 
-/// Prints the comparison of two policy sets.
+/// Prints the comparison of two policy sets, and the stored objects that were checked by both.
 pub(super) fn write_diff(
-    report: DiffReport<'_>,
+    diff: &PolicyDiff,
+    objects: Option<&StoredObjectVerdictChanges>,
     output: Output,
     console: &mut Console,
 ) -> Result<(), Failure> {
     match output {
-        Output::Text => write_text(report, console),
-        Output::Markdown => write_markdown(report, console),
-        Output::Json => Ok(writeln!(console, "{}", to_safe_json(&report.record())?)?),
+        Output::Text => write_text(diff, objects, console),
+        Output::Markdown => write_markdown(diff, objects, console),
+        Output::Json => Ok(writeln!(console, "{}", to_safe_json(&diff_record(diff, objects))?)?),
     }
 }
 
-fn write_text(report: DiffReport<'_>, console: &mut Console) -> Result<(), Failure> {
-    let DiffReport { diff, objects } = report;
+fn write_text(
+    diff: &PolicyDiff,
+    objects: Option<&StoredObjectVerdictChanges>,
+    console: &mut Console,
+) -> Result<(), Failure> {
     for change in &diff.changes {
         let title = policy_title(change);
         let is_changed = change.change == ChangeKind::Changed;
@@ -147,8 +142,11 @@ fn write_text(report: DiffReport<'_>, console: &mut Console) -> Result<(), Failu
     Ok(())
 }
 
-fn write_markdown(report: DiffReport<'_>, console: &mut Console) -> Result<(), Failure> {
-    let DiffReport { diff, objects } = report;
+fn write_markdown(
+    diff: &PolicyDiff,
+    objects: Option<&StoredObjectVerdictChanges>,
+    console: &mut Console,
+) -> Result<(), Failure> {
     writeln!(console, "### Policy changes: {}\n", diff.effect.name())?;
     if diff.changes.is_empty() {
         writeln!(console, "No policy changes.")?;

@@ -6,6 +6,8 @@
 //!
 //! Invariant: a policy that Tollgate accepts is accepted by its schema.
 
+use std::collections::BTreeMap;
+
 use super::super::mutate::print;
 use tollgate_document::doc;
 use tollgate_engine::policy::{self, FieldType, ObjectSchema, PolicyKind};
@@ -146,11 +148,12 @@ const SCHEMA_FILE_SCHEMA: &str = r#"{"type":"string","description":"Not supporte
 /// Returns the OpenAPI schema of a type.
 fn type_schema(ty: &FieldType) -> String {
     match ty {
-        FieldType::NonEmptyStr => r#"{"type":"string","minLength":1}"#.to_owned(),
-        FieldType::Str => r#"{"type":"string"}"#.to_owned(),
-        FieldType::Text(format) => {
-            format!(r#"{{"type":"string","pattern":{}}}"#, json_string(format.pattern))
-        }
+        FieldType::NonEmptyStr
+        | FieldType::Str
+        | FieldType::Text(_)
+        | FieldType::Bool
+        | FieldType::Time
+        | FieldType::StrMap => super::type_schema(ty, &mut BTreeMap::new()),
         FieldType::OneOf(words) => {
             let words: Vec<String> = words.iter().map(|word| json_string(word)).collect();
             format!(r#"{{"type":"string","enum":[{}]}}"#, words.join(","))
@@ -162,10 +165,7 @@ fn type_schema(ty: &FieldType) -> String {
             "minimum":0,"pattern":"^([1-9][0-9]?|100)%$"}"#
                 .to_owned()
         }
-        FieldType::Bool => r#"{"type":"boolean"}"#.to_owned(),
-        FieldType::Time => r#"{"type":"string","format":"date-time"}"#.to_owned(),
         FieldType::AnyObject => r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}"#.to_owned(),
-        FieldType::StrMap => r#"{"type":"object","additionalProperties":{"type":"string"}}"#.to_owned(),
         FieldType::List(item) => list_schema(item, 0),
         FieldType::NonEmptyList(item) => list_schema(item, 1),
         FieldType::Object(ty) => struct_schema(ty),

@@ -24,15 +24,9 @@ const DEFAULT_NOW: &str = "2026-01-01T00:00:00Z";
 const DEFAULT_RELEASE: &str = "kep-5055";
 
 /// A parsed policy test file.
-pub(super) struct TestFile {
-    /// Files or folders, relative to the test file.
-    pub(super) policies: Option<Vec<String>>,
-    /// Warnings about fields of objects that the API server does not know, with line and column.
-    pub(super) warnings: Vec<String>,
-    /// The release or draft.
-    kubernetes: String,
-    json: String,
-    lines: Vec<usize>,
+pub(super) struct TestFile<'t> {
+    document: Document<'t>,
+    lines: LineIndex<'t>,
 }
 
 /// Name and line of a policy test case, and why it failed, if it did.
@@ -43,9 +37,9 @@ pub(super) struct CaseOutcome {
     pub(super) failure: Option<String>,
 }
 
-impl TestFile {
+impl<'t> TestFile<'t> {
     /// Parses a test file; errors have line and column.
-    pub(super) fn parse(file: &str, text: &str) -> Result<TestFile, Vec<String>> {
+    pub(super) fn parse(file: &str, text: &'t str) -> Result<TestFile<'t>, Vec<String>> {
         let lines = LineIndex::from_text(text);
         let (mut first, mut faults) = (None, Vec::new());
         for document in documents(text) {
@@ -61,27 +55,26 @@ impl TestFile {
             return Err(faults.iter().map(ToString::to_string).collect());
         }
         let document = first.ok_or_else(|| vec![format!("{file}: the file is empty")])?;
-        let root = document.doc.root();
-        let (named, release) = (root.get("policies"), scalar_text_as_written(root.get("kubernetes")));
-        let release = if release.is_empty() { DEFAULT_RELEASE } else { release };
-        let tests = root.get("tests").items();
-        Ok(TestFile {
-            policies: named.exists().then(|| named.items().map(|name| name.str().to_owned()).collect()),
-            lines: tests
-                .map(|test| lines.line_and_column(document.offset + test.span().start as usize).0)
-                .collect(),
-            warnings: unknown_field_warnings(file, &document, &lines, release),
-            kubernetes: release.to_owned(),
-            json: root.to_json(),
-        })
+        Ok(TestFile { document, lines })
+    }
+
+    /// The files or folders with the policies, relative to the test file; `None` if it names none.
+    pub(super) fn policies(&self) -> Option<Vec<String>> {
+        let named = self.document.doc.root().get("policies");
+        named.exists().then(|| named.items().map(|name| name.str().to_owned()).collect())
+    }
+
+    /// The release or draft.
+    fn release(&self) -> &str {
+        let release = scalar_text_as_written(self.document.doc.root().get("kubernetes"));
+        if release.is_empty() { DEFAULT_RELEASE } else { release }
     }
 
     /// Runs all cases against the policies.
     pub(super) fn run(&self, set: PolicySet) -> Result<Vec<CaseOutcome>, String> {
-        let document = doc::parse(&self.json).map_err(|error| error.detail)?;
-        let root = document.root();
-        let profile = Profile::from_name_or_version(&self.kubernetes)
-            .ok_or_else(|| format!("unknown profile `{}`", self.kubernetes))?;
+        let root = self.document.doc.root();
+        let profile = Profile::from_name_or_version(self.release())
+            .ok_or_else(|| format!("unknown profile `{}`", self.release()))?;
         let engine =
             Engine::new(vec![profile], RuleSet::parse("policy,decoding")?).with_policies(Arc::new(set));
         let engine = match root.get("state") {
@@ -95,12 +88,38 @@ impl TestFile {
             all
         });
         let now = string_or_default(root.get("now"), DEFAULT_NOW);
-        let cases = root.get("tests").items().zip(&self.lines).map(|(test, line)| CaseOutcome {
+        let line = |test: Value<'_>| self.document.offset + test.span().start as usize;
+        let cases = root.get("tests").items().map(|test| CaseOutcome {
             name: test.get("name").str().to_owned(),
-            line: *line,
+            line: self.lines.line_and_column(line(test)).0,
             failure: run_case(&engine, test, string_or_default(test.get("now"), now), &namespaces),
         });
         Ok(cases.collect())
+    }
+
+    /// Returns the warnings about unknown fields in the objects of the file, with line and column. API servers drop or
+    /// reject such a field, so a test with a misspelt one passes without testing it. They are no errors, because a field
+    /// may be unknown only in this release.
+    pub(super) fn unknown_field_warnings(&self, file: &str) -> Vec<String> {
+        let Some(profile) = Profile::from_name_or_version(self.release()) else { return Vec::new() };
+        let engine = Engine::new(vec![profile], RuleSet::compile(|rule| rule.id == UNKNOWN_FIELD.id));
+        let mut warnings = Vec::new();
+        for (index, test) in self.document.doc.root().get("tests").items().enumerate() {
+            for name in ["object", "oldObject"] {
+                let attributes = Attributes::for_create(test.get(name), "", DEFAULT_NOW);
+                let verdict = engine.validate(&attributes, LabelsIfKnown::Unknown);
+                let found = verdict.findings().iter().map(|diagnostic| &diagnostic.finding);
+                for finding in found.filter(|finding| finding.rule == UNKNOWN_FIELD) {
+                    let tests = Path::ROOT.field("tests");
+                    let at = finding.at.clone().with_prefix(&tests.index(index).field(name));
+                    let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+                    let location = self.document.locate(&self.lines, &at, finding.on_key);
+                    let (line, column, at) = (location.line, location.column, at.print(PathAudience::User));
+                    warnings.push(format!("{file}:{line}:{column}: {at}: unknown field{help}"));
+                }
+            }
+        }
+        warnings
     }
 }
 
@@ -130,36 +149,6 @@ pub(super) fn errors_of_fields(
         }
     }
     errors
-}
-
-/// Returns the warnings about unknown fields in the objects of a test file. API servers drop or reject such a field, so a
-/// test with a misspelt one passes without testing it. They are no errors, because a field may be unknown only in this
-/// release.
-fn unknown_field_warnings(
-    file: &str,
-    document: &Document<'_>,
-    lines: &LineIndex<'_>,
-    release: &str,
-) -> Vec<String> {
-    let Some(profile) = Profile::from_name_or_version(release) else { return Vec::new() };
-    let engine = Engine::new(vec![profile], RuleSet::compile(|rule| rule.id == UNKNOWN_FIELD.id));
-    let mut warnings = Vec::new();
-    for (index, test) in document.doc.root().get("tests").items().enumerate() {
-        for name in ["object", "oldObject"] {
-            let attributes = Attributes::for_create(test.get(name), "", DEFAULT_NOW);
-            let verdict = engine.validate(&attributes, LabelsIfKnown::Unknown);
-            let found = verdict.findings().iter().map(|diagnostic| &diagnostic.finding);
-            for finding in found.filter(|finding| finding.rule == UNKNOWN_FIELD) {
-                let tests = Path::ROOT.field("tests");
-                let at = finding.at.clone().with_prefix(&tests.index(index).field(name));
-                let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-                let location = document.locate(lines, &at, finding.on_key);
-                let (line, column, at) = (location.line, location.column, at.print(PathAudience::User));
-                warnings.push(format!("{file}:{line}:{column}: {at}: unknown field{help}"));
-            }
-        }
-    }
-    warnings
 }
 
 /// Returns the text of a value; `default` if it is absent or empty.

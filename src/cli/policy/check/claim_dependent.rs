@@ -50,36 +50,37 @@ pub(super) fn to_record((policy, dependency): &DependentPolicy) -> Json {
 
 /// True if policies without match conditions deny the toleration, whatever else applies.
 fn is_denied_in_any_claim(tolerated: &ToleratedTaints<'_>, listed: &ListedTolerationEntries) -> bool {
-    let has_conditions = |name: &String| {
+    let has_conditions = |name: &str| {
         let of_policy = |(policy, dependency): &DependentPolicy| {
             policy == name && *dependency == ObjectDependency::MatchConditions
         };
         listed.claim_dependent.iter().any(of_policy)
     };
-    let always_applies = |name: &&String| !has_conditions(name);
-    let allowed = listed.allow.iter().filter_map(|entry| entry.entry.as_ref());
-    let is_restricted = listed.restricted_by.iter().any(|name| always_applies(&name));
-    let requires_key = listed.requires_key.iter().any(|name| always_applies(&name));
-    let denies = |entry: &ListedEntry| {
-        !entry.is_conditional && entry.entry.as_ref().is_some_and(|entry| entry.intersects(tolerated))
-    };
-    (is_restricted && !uncovered_effects(tolerated, allowed).is_empty())
-        || (requires_key && tolerated.key.is_none())
-        || listed.deny.iter().any(denies)
+    let deny = |entry: &ListedEntry| !entry.is_conditional;
+    are_denying(tolerated, listed, |name| !has_conditions(name), |_| true, deny)
 }
 
 /// True if a policy denies the toleration in claims for which its match conditions hold.
 fn may_deny(policy: &str, tolerated: &ToleratedTaints<'_>, listed: &ListedTolerationEntries) -> bool {
-    let names = |names: &[String]| names.iter().any(|name| name == policy);
-    let allowed = listed
-        .allow
-        .iter()
-        .filter(|entry| !entry.is_conditional || entry.policy == policy)
-        .filter_map(|entry| entry.entry.as_ref());
-    let denies = |entry: &ListedEntry| {
-        entry.policy == policy && entry.entry.as_ref().is_some_and(|entry| entry.intersects(tolerated))
+    let allows = |entry: &ListedEntry| !entry.is_conditional || entry.policy == policy;
+    are_denying(tolerated, listed, |name| name == policy, allows, |entry| entry.policy == policy)
+}
+
+/// True if the toleration is denied by the policies that restrict it, of which only some entries allow something, or by
+/// some of the entries that deny something.
+fn are_denying(
+    tolerated: &ToleratedTaints<'_>,
+    listed: &ListedTolerationEntries,
+    restricts: impl Fn(&str) -> bool,
+    allows: impl Fn(&ListedEntry) -> bool,
+    denies: impl Fn(&ListedEntry) -> bool,
+) -> bool {
+    let allowed = listed.allow.iter().filter(|entry| allows(entry)).filter_map(|entry| entry.entry.as_ref());
+    let is_denying = |entry: &ListedEntry| {
+        denies(entry) && entry.entry.as_ref().is_some_and(|entry| entry.intersects(tolerated))
     };
-    (names(&listed.restricted_by) && !uncovered_effects(tolerated, allowed).is_empty())
-        || (names(&listed.requires_key) && tolerated.key.is_none())
-        || listed.deny.iter().any(denies)
+    let restrict = |names: &[String]| names.iter().any(|name| restricts(name));
+    (restrict(&listed.restricted_by) && !uncovered_effects(tolerated, allowed).is_empty())
+        || (restrict(&listed.requires_key) && tolerated.key.is_none())
+        || listed.deny.iter().any(is_denying)
 }
