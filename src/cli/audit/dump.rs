@@ -172,8 +172,7 @@ fn is_only_for_forecasts(api_version: &str, kind: &str) -> bool {
 /// The profile of the cluster's release, with the feature gates that the dump records; `None` if it records no release.
 pub(super) fn recorded_profile(inventory: &DumpInventory) -> Option<&'static Profile> {
     let server = inventory.recorded_server_if_unique();
-    let release = server.map(|server| server.release.as_str()).or(inventory.release_if_unique())?;
-    let (profile, _) = Profile::nearest_for_server(release)?;
+    let (profile, _) = Profile::nearest_for_server(inventory.release()?)?;
     let unknown = LiveServer { gates: Err(String::new()), served: Err(String::new()) };
     profile.for_server(server.map_or(&unknown, |server| &server.live), None).ok()
 }

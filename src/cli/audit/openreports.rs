@@ -55,13 +55,13 @@ struct ReportSummary {
     skip: usize,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Default, Debug, Serialize)]
 struct Timestamp {
     seconds: i64,
     nanos: i32,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Default, Debug, Serialize)]
 struct ReportResult {
     source: &'static str,
     policy: String,
@@ -137,10 +137,8 @@ impl OpenReports {
             severity: "high",
             timestamp: self.timestamp,
             result: "error",
-            scored: false,
-            resources: Vec::new(),
             message: gofmt::shorten(message, MAX_MESSAGE_CHARS).into_owned(),
-            properties: BTreeMap::new(),
+            ..ReportResult::default()
         };
         self.namespaces.entry(self.audited.clone()).or_default().results.push(result);
     }

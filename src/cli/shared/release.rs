@@ -180,8 +180,7 @@ impl ReleaseArgs {
         console: &mut Console,
     ) -> Result<Vec<&'static Profile>, Failure> {
         let server = dump.recorded_server_if_unique();
-        let named = server.map(|server| server.release.as_str()).or(dump.release_if_unique());
-        let known = named.and_then(|release| {
+        let known = dump.release().and_then(|release| {
             Profile::nearest_for_server(release).map(|(profile, fit)| (release, profile, fit))
         });
         let Some((release, profile, fit)) = known else { return self.profiles() };

@@ -202,28 +202,25 @@ impl DumpInventory {
     }
 
     /// Returns the release of the cluster, such as `1.37`; `None` if the dump names none or several.
-    pub(in crate::cli) fn release_if_unique(&self) -> Option<&str> {
+    fn release_if_unique(&self) -> Option<&str> {
         only_value(self.header.get("kubernetes")?).map(String::as_str)
+    }
+
+    /// Returns the release of the cluster, as the record of its API server says, or else as the headers say.
+    pub(in crate::cli) fn release(&self) -> Option<&str> {
+        let recorded = self.recorded_server_if_unique().map(|server| server.release.as_str());
+        recorded.or(self.release_if_unique())
     }
 
     /// Sets the release that the user gives. Fails with the release that the dump records, if that is another one.
     pub(in crate::cli) fn set_release_if_unknown(&mut self, release: &Profile) -> Result<(), String> {
-        match self
-            .recorded_server_if_unique()
-            .map(|server| server.release.as_str())
-            .or(self.release_if_unique())
-        {
-            Some(known)
-                if Profile::from_name_or_version(known)
-                    .is_none_or(|known| !known.is_same_minor_release(release)) =>
-            {
-                Err(known.to_owned())
-            }
-            Some(_) => Ok(()),
-            None => {
-                self.header.insert("kubernetes".to_owned(), vec![release.name.to_owned()]);
-                Ok(())
-            }
+        let Some(known) = self.release() else {
+            self.header.insert("kubernetes".to_owned(), vec![release.name.to_owned()]);
+            return Ok(());
+        };
+        match Profile::from_name_or_version(known) {
+            Some(profile) if profile.is_same_minor_release(release) => Ok(()),
+            _ => Err(known.to_owned()),
         }
     }
 
