@@ -42,6 +42,19 @@ enum KeptParts {
 
 use KeptParts::{All, AllBut, Annotations, Conditions, Fields, Items, Message, Parameters, Volume};
 
+impl KeptParts {
+    /// Returns which parts of the member with that name are kept; `None` if it is left out.
+    fn of_member(&self, name: &str) -> Option<&KeptParts> {
+        let (whole, parts) = match self {
+            Fields(whole, parts) => (whole.split_ascii_whitespace().any(|kept| kept == name), parts),
+            AllBut(parts) => (true, parts),
+            _ => return None,
+        };
+        let listed = parts.iter().find(|(kept, _)| *kept == name).map(|(_, parts)| parts);
+        listed.or(whole.then_some(&All))
+    }
+}
+
 const METADATA: KeptParts = Fields(
     "name generateName namespace uid generation creationTimestamp deletionTimestamp deletionGracePeriodSeconds labels \
      ownerReferences finalizers",
@@ -68,28 +81,20 @@ const CLAIM_SPEC: KeptParts = AllBut(&[("devices", AllBut(&[("config", DEVICE_CO
 const CLASSIC_CLAIM_SPEC: KeptParts = AllBut(&[("parameters", Parameters)]);
 
 /// Kinds without parameters and status, such as slices.
-const METADATA_AND_SPEC: KeptParts = Fields("spec", &[("metadata", METADATA)]);
+const SPEC: KeptParts = Fields("spec", &[]);
 /// DeviceTaintRules. Of the status only conditions are kept, without their messages, in which the eviction controller
 /// counts devices and pods.
-const RULE: KeptParts = Fields(
-    "spec",
-    &[("metadata", METADATA), ("status", Fields("", &[("conditions", Items(&RULE_CONDITION))]))],
-);
+const RULE: KeptParts = Fields("spec", &[("status", Fields("", &[("conditions", Items(&RULE_CONDITION))]))]);
 const RULE_CONDITION: KeptParts =
     Fields("type status observedGeneration lastTransitionTime reason", &[("message", Message)]);
-const CLAIM: KeptParts =
-    Fields("", &[("metadata", METADATA), ("spec", CLAIM_SPEC), ("status", CLAIM_STATUS)]);
-const TEMPLATE: KeptParts = Fields(
-    "",
-    &[("metadata", METADATA), ("spec", AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLAIM_SPEC)]))],
-);
-const CLASS: KeptParts =
-    Fields("", &[("metadata", METADATA), ("spec", AllBut(&[("config", DEVICE_CONFIG)]))]);
+const CLAIM: KeptParts = Fields("", &[("spec", CLAIM_SPEC), ("status", CLAIM_STATUS)]);
+const TEMPLATE: KeptParts =
+    Fields("", &[("spec", AllBut(&[("metadata", TEMPLATE_METADATA), ("spec", CLAIM_SPEC)]))]);
+const CLASS: KeptParts = Fields("", &[("spec", AllBut(&[("config", DEVICE_CONFIG)]))]);
 
-const CLASSIC_CLAIM: KeptParts =
-    Fields("", &[("metadata", METADATA), ("spec", CLASSIC_CLAIM_SPEC), ("status", CLAIM_STATUS)]);
+const CLASSIC_CLAIM: KeptParts = Fields("", &[("spec", CLASSIC_CLAIM_SPEC), ("status", CLAIM_STATUS)]);
 /// Fields of a ResourceClass, which has no spec.
-const CLASSIC_CLASS: KeptParts = Fields("driverName", &[("metadata", METADATA), ("parameters", Parameters)]);
+const CLASSIC_CLASS: KeptParts = Fields("driverName", &[("parameters", Parameters)]);
 /// Parts of a claim template in a pod of classic DRA, which has the fields of its spec in `spec` or in place of
 /// it.
 const CLASSIC_TEMPLATE: KeptParts =
@@ -100,7 +105,6 @@ const POD_CLAIMS: KeptParts = Items(&AllBut(&[("template", CLASSIC_TEMPLATE)]));
 const BUDGET: KeptParts = Fields(
     "",
     &[
-        ("metadata", METADATA),
         ("spec", Fields("selector minAvailable maxUnavailable unhealthyPodEvictionPolicy", &[])),
         (
             "status",
@@ -112,9 +116,9 @@ const BUDGET: KeptParts = Fields(
     ],
 );
 
-const NAMESPACE: KeptParts = Fields("", &[("metadata", METADATA)]);
+const NAMESPACE: KeptParts = Fields("", &[]);
 
-const FOUNDATIONDB_CLUSTER: KeptParts = Fields("", &[("metadata", METADATA), ("spec", FOUNDATIONDB_SPEC)]);
+const FOUNDATIONDB_CLUSTER: KeptParts = Fields("", &[("spec", FOUNDATIONDB_SPEC)]);
 const FOUNDATIONDB_SPEC: KeptParts = Fields(
     "automaticReplacementOptions",
     &[("automationOptions", Fields("replacements automaticReplacementOptions", &[]))],
@@ -170,23 +174,19 @@ pub(in crate::cli) fn keep_needed_fields<'d>(
         DEVICE_TAINT_RULES => &RULE,
         CLASSIC_DRA_CLAIMS => &CLASSIC_CLAIM,
         CLASSIC_DRA_CLASSES => &CLASSIC_CLASS,
-        _ => &METADATA_AND_SPEC,
+        _ => &SPEC,
     };
     let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.node_count());
-    copy_kept(&mut out, object, keep, projection);
+    let of_member = |key: &str| if key == "metadata" { Some(&METADATA) } else { keep.of_member(key) };
+    copy_members(&mut out, object, &of_member, projection);
     out.finish()
 }
 
 /// Copies the parts of a value that `keep` names. Recursion is limited by the depth of `keep`, which is fixed.
 fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projection: OptionalFields<'_>) {
     match (keep, value.kind()) {
-        (Fields(whole, parts), ValueKind::Object) => {
-            let is_whole = |key: &str| whole.split_ascii_whitespace().any(|name| name == key);
-            let keep = |key: &str| parts_of_field(parts, key).or_else(|| is_whole(key).then_some(&All));
-            copy_members(out, value, &keep, projection);
-        }
-        (AllBut(parts), ValueKind::Object) => {
-            copy_members(out, value, &|key| parts_of_field(parts, key).or(Some(&All)), projection);
+        (Fields(..) | AllBut(_), ValueKind::Object) => {
+            copy_members(out, value, &|key| keep.of_member(key), projection);
         }
         (Items(keep), ValueKind::Array) => {
             out.open(ValueKind::Array, value.span());
@@ -225,11 +225,6 @@ fn copy_kept(out: &mut Builder<'_>, value: Value<'_>, keep: &KeptParts, projecti
         }
         _ => out.copy(value),
     }
-}
-
-/// Returns which parts of the field with that name are kept; `None` if it is not listed.
-fn parts_of_field<'k>(fields: &'k [(&'static str, KeptParts)], key: &str) -> Option<&'k KeptParts> {
-    fields.iter().find(|(name, _)| *name == key).map(|(_, keep)| keep)
 }
 
 /// Fields of opaque parameters that are kept: their type, but not their contents.

@@ -4,7 +4,7 @@
 //! A replaced pod is made from the template of its owner, so a template keeps the same fields as a pod. Environment,
 //! commands, images and the sources of volumes are left out.
 
-use super::{Annotations, Conditions, Fields, Items, KeptParts, METADATA, POD_CLAIMS, Volume};
+use super::{Annotations, Conditions, Fields, Items, KeptParts, POD_CLAIMS, Volume};
 
 const RESOURCES: KeptParts = Fields("claims requests limits", &[]);
 
@@ -33,8 +33,7 @@ const POD_STATUS: KeptParts = Fields(
     &[("conditions", Conditions(&["PodScheduled", "Ready", "DisruptionTarget"]))],
 );
 
-pub(super) const POD: KeptParts =
-    Fields("", &[("metadata", METADATA), ("spec", POD_SPEC), ("status", POD_STATUS)]);
+pub(super) const POD: KeptParts = Fields("", &[("spec", POD_SPEC), ("status", POD_STATUS)]);
 
 const POD_TEMPLATE: KeptParts =
     Fields("", &[("metadata", Fields("labels", &[("annotations", Annotations)])), ("spec", POD_SPEC)]);
@@ -42,10 +41,8 @@ const POD_TEMPLATE: KeptParts =
 const NODE_STATUS: KeptParts =
     Fields("allocatable capacity declaredFeatures", &[("conditions", Conditions(&["Ready"]))]);
 
-pub(super) const NODE: KeptParts = Fields(
-    "",
-    &[("metadata", METADATA), ("spec", Fields("taints unschedulable", &[])), ("status", NODE_STATUS)],
-);
+pub(super) const NODE: KeptParts =
+    Fields("", &[("spec", Fields("taints unschedulable", &[])), ("status", NODE_STATUS)]);
 
 /// The spec of ReplicaSets, Deployments, StatefulSets, DaemonSets and Jobs, each of which has some of these fields.
 const CONTROLLER_SPEC: KeptParts = Fields(
@@ -69,14 +66,14 @@ const CONTROLLER_STATUS: KeptParts = Fields(
 );
 
 pub(super) const CONTROLLER: KeptParts =
-    Fields("", &[("metadata", METADATA), ("spec", CONTROLLER_SPEC), ("status", CONTROLLER_STATUS)]);
+    Fields("", &[("spec", CONTROLLER_SPEC), ("status", CONTROLLER_STATUS)]);
 
 const JOB_TEMPLATE: KeptParts = Fields("", &[("metadata", Fields("labels", &[])), ("spec", CONTROLLER_SPEC)]);
 
 const CRON_JOB_SPEC: KeptParts =
     Fields("schedule timeZone suspend concurrencyPolicy", &[("jobTemplate", JOB_TEMPLATE)]);
 
-pub(super) const CRON_JOB: KeptParts = Fields("", &[("metadata", METADATA), ("spec", CRON_JOB_SPEC)]);
+pub(super) const CRON_JOB: KeptParts = Fields("", &[("spec", CRON_JOB_SPEC)]);
 
 const REPLICATED_JOB: KeptParts = Fields("name groupName replicas", &[("template", JOB_TEMPLATE)]);
 
@@ -85,8 +82,7 @@ const JOB_SET_SPEC: KeptParts =
 
 const JOB_SET_STATUS: KeptParts = Fields("restarts restartsCountTowardsMax terminalState", &[]);
 
-pub(super) const JOB_SET: KeptParts =
-    Fields("", &[("metadata", METADATA), ("spec", JOB_SET_SPEC), ("status", JOB_SET_STATUS)]);
+pub(super) const JOB_SET: KeptParts = Fields("", &[("spec", JOB_SET_SPEC), ("status", JOB_SET_STATUS)]);
 
 const LEADER_WORKER_TEMPLATE: KeptParts = Fields(
     "size restartPolicy subGroupPolicy",
@@ -96,11 +92,10 @@ const LEADER_WORKER_TEMPLATE: KeptParts = Fields(
 pub(super) const LEADER_WORKER_SET: KeptParts = Fields(
     "",
     &[
-        ("metadata", METADATA),
         ("spec", Fields("replicas startupPolicy", &[("leaderWorkerTemplate", LEADER_WORKER_TEMPLATE)])),
         ("status", Fields("replicas readyReplicas", &[])),
     ],
 );
 
 pub(super) const POD_GROUP: KeptParts =
-    Fields("spec", &[("metadata", METADATA), ("status", Fields("phase resourceClaimStatuses", &[]))]);
+    Fields("spec", &[("status", Fields("phase resourceClaimStatuses", &[]))]);
