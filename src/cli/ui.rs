@@ -9,13 +9,12 @@
 
 mod cluster;
 mod dump;
-mod known;
+mod page_report;
 mod question;
-mod related;
 mod site;
 
 use std::io::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -23,11 +22,13 @@ use super::clock;
 use super::console::{Console, quote_for_shell};
 use super::outcome::{ExitCounts, Failure};
 use super::shared::{ReleaseArgs, StateArgs};
+use super::state::OwnedObjects;
 use cluster::ClusterSource;
 use dump::DumpSource;
-use known::KnownState;
 use site::UiPages;
-use tollgate_ui::{Limits, LivePageStore, LoopbackServer, SessionUrlIssuer};
+use tollgate_api::profile::Profile;
+use tollgate_engine::impact::Snapshot;
+use tollgate_ui::{Limits, LivePageStore, LoopbackServer, PageFacts, SessionUrlIssuer};
 
 /// Show devices, and what a rule or a drain would do, as pages in a browser
 ///
@@ -179,4 +180,47 @@ fn start_following(
     };
     thread::Builder::new().name("state".to_owned()).spawn(follow).map_err(anyhow::Error::from)?;
     Ok(())
+}
+
+/// The objects that were read from a cluster or dump, with their profile, their origin, and messages about missing
+/// parts.
+#[derive(Debug)]
+struct KnownState {
+    objects: OwnedObjects,
+    profile: &'static Profile,
+    /// Origin of the state for the pages: `context dev (https://…)`, or the files of the dump.
+    source: String,
+    /// When the state was read from the cluster or, if it may have been outdated even then, until when it was current.
+    /// Empty if the dump does not say so.
+    taken: String,
+    is_dump: bool,
+    /// Why the state may be outdated; `None` if it is current.
+    trouble: Option<String>,
+    /// Messages about what the state lacks for the report about devices.
+    incomplete: Vec<String>,
+    /// Messages about what the state lacks for impact.
+    incomplete_for_impact: Vec<String>,
+    /// Messages about what the state lacks for forecasts and plans.
+    missing: Vec<String>,
+    /// The snapshot for impact, made on first use.
+    snapshot: OnceLock<Result<Arc<Snapshot>, String>>,
+}
+
+impl KnownState {
+    /// Returns the snapshot from which impact is computed; made on first use.
+    fn snapshot(&self) -> Result<Arc<Snapshot>, Failure> {
+        let make = || self.objects.snapshot().map(Arc::new).map_err(|error| error.to_string());
+        self.snapshot.get_or_init(make).clone().map_err(Failure::Input)
+    }
+
+    /// Returns what the pages say about the origin of the state.
+    fn page_facts(&self, command: String) -> PageFacts {
+        PageFacts {
+            source: self.source.clone(),
+            is_dump: self.is_dump,
+            command,
+            version: env!("CARGO_PKG_VERSION"),
+            docs: super::picture::DOCS_URL,
+        }
+    }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use clap::ValueEnum as _;
+
 use super::Grouping;
 use crate::cli::table;
 use tollgate_forecast::{DeviceCounts, DeviceReport, DeviceState, Holder, ReportedDevice, ReportedTaint};
@@ -123,15 +125,9 @@ fn group_table(report: &DeviceReport<'_>, by: Grouping, shown: &[usize]) -> Stri
             groups.entry(name).or_default().add_device(device);
         }
     }
-    let header = match by {
-        Grouping::Node => "NODE",
-        Grouping::Pool => "POOL",
-        Grouping::Class => "CLASS",
-        Grouping::Driver => "DRIVER",
-        Grouping::Namespace => "NAMESPACE",
-    };
+    let header = by.to_possible_value().map_or(String::new(), |value| value.get_name().to_uppercase());
     let rows: Vec<Vec<String>> = groups.into_iter().map(|(name, counts)| count_row(name, counts)).collect();
-    count_table(header, &rows)
+    count_table(&header, &rows)
 }
 
 fn count_table(first: &str, rows: &[Vec<String>]) -> String {

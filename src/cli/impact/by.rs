@@ -6,6 +6,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use clap::ValueEnum as _;
+
 use super::{format_time, listed_count};
 use crate::cli::table;
 use crate::report::record::{Json, collect_records, record};
@@ -115,12 +117,8 @@ impl<'a> ImpactGroups<'a> {
     }
 
     /// Returns the value of `--by` and a JSON record for each group.
-    pub(super) fn flag_value_and_records(&self) -> (&'static str, Vec<Json>) {
-        let by = match self.by {
-            GroupBy::Namespace => "namespace",
-            GroupBy::Workload => "workload",
-            GroupBy::Node => "node",
-        };
+    pub(super) fn flag_value_and_records(&self) -> (Option<String>, Vec<Json>) {
+        let by = self.by.to_possible_value().map(|value| value.get_name().to_owned());
         (by, collect_records(self.groups.iter().map(|(key, counts)| group_record(self.by, *key, *counts))))
     }
 }

@@ -66,10 +66,12 @@ pub(super) fn report_other_api_impacts(
     let read = |input: &Input| Ok((input.name(), files::read(input, MAX_DUMP_BYTES)?));
     let texts = paths.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
     let written = parse_documents(&texts)?;
-    let subjects = listed_objects(&written);
-    let is_other_api = |item: &&DocumentObject<'_>| OtherApi::from_object(item.typed_value()).is_some();
-    report.remaining = subjects.len() - subjects.iter().filter(is_other_api).count();
-    if report.remaining == subjects.len() {
+    let written = listed_objects(&written);
+    let objects = written.iter().map(DocumentObject::typed_value);
+    let subjects: Vec<(OtherApi, Value<'_>)> =
+        objects.filter_map(|object| Some((OtherApi::from_object(object)?, object))).collect();
+    report.remaining = written.len() - subjects.len();
+    if subjects.is_empty() {
         return Ok(report);
     }
     if arguments.output == ReportOutput::Html {
@@ -96,7 +98,7 @@ pub(super) fn report_other_api_impacts(
             return Err(Failure::Input(format!("{} {name}: {fault}", value.get("kind").str())));
         }
     }
-    let has = |api| subjects.iter().any(|item| OtherApi::from_object(item.typed_value()) == Some(api));
+    let has = |wanted| subjects.iter().any(|(api, _)| *api == wanted);
     if arguments.max.is_some() && has(OtherApi::FoundationDb) {
         return Err(Failure::Usage("--max is not supported for a FoundationDBCluster".to_owned()));
     }
@@ -109,29 +111,25 @@ pub(super) fn report_other_api_impacts(
     };
     let now = &arguments.clock.now();
     let assessed = OtherApiAssessment { arguments, state: &state, omissions: &omissions, now };
-    for item in &subjects {
-        let Some(api) = OtherApi::from_object(item.typed_value()) else { continue };
+    for (api, object) in subjects {
         report.reported += 1;
         for profile in arguments.release.profiles()? {
-            let denials = denials("upstream,documented,decoding,strict", item.typed_value(), profile, now);
+            let denials = denials("upstream,documented,decoding,strict", object, profile, now);
             if !denials.is_empty() {
                 report.tally.denied += denials.len();
-                let name = item.typed_value().get("metadata").get("name").str();
+                let name = object.get("metadata").get("name").str();
                 print_denials(console, profile.name, name, &denials);
                 continue;
             }
             match api {
                 OtherApi::Patch => {
-                    let exceeded = assessed.report_patch_and_count_exceeded_limits(
-                        item.typed_value(),
-                        profile,
-                        console,
-                    )?;
+                    let exceeded =
+                        assessed.report_patch_and_count_exceeded_limits(object, profile, console)?;
                     report.tally.denied += exceeded;
                 }
                 // The operator does not depend on the release.
                 OtherApi::FoundationDb => {
-                    assessed.report_foundationdb_process_replacements(item.typed_value(), console)?;
+                    assessed.report_foundationdb_process_replacements(object, console)?;
                     break;
                 }
             }

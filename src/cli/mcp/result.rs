@@ -88,16 +88,11 @@ pub(super) fn result_json(
 
 /// Returns the lines of stderr, at most [`MAX_STDERR_LINES`].
 fn first_stderr_lines(stderr: &str) -> Vec<String> {
-    let lines = stderr.lines().filter(|line| !line.trim().is_empty());
-    let mut notes: Vec<String> = lines
-        .clone()
-        .take(MAX_STDERR_LINES)
-        .map(|line| {
-            sanitize::sanitize_as_line(&line.chars().take(MAX_STDERR_LINE_CHARS).collect::<String>())
-                .into_owned()
-        })
-        .collect();
-    let more = lines.count().saturating_sub(MAX_STDERR_LINES);
+    let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+    let shortened = |line: &&str| line.chars().take(MAX_STDERR_LINE_CHARS).collect::<String>();
+    let shown = lines.iter().take(MAX_STDERR_LINES).map(shortened);
+    let mut notes: Vec<String> = shown.map(|line| sanitize::sanitize_as_line(&line).into_owned()).collect();
+    let more = lines.len().saturating_sub(MAX_STDERR_LINES);
     if more > 0 {
         notes.push(format!("{more} more messages"));
     }

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::OutdatedReason;
-use super::known::KnownState;
+use super::{KnownState, OutdatedReason};
 use crate::cli::clock;
 use crate::cli::console::Console;
 use crate::cli::devices::require_one_profile;

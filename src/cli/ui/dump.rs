@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use super::OutdatedReason;
-use super::known::KnownState;
+use super::{KnownState, OutdatedReason};
 use crate::cli::console::Console;
 use crate::cli::devices::{self, require_one_profile};
 use crate::cli::forecast::NEEDED_KINDS;

@@ -7,7 +7,7 @@
 
 use serde::Deserialize;
 
-use super::known::KnownState;
+use super::KnownState;
 use crate::cli::check::{TextChecker, TextSource};
 use crate::cli::console::Console;
 use crate::cli::outcome::Failure;

@@ -1,6 +1,9 @@
 //! The pages of `tollgate ui`: passes the state on to the `LivePageStore` that renders them, and answers their
 //! questions in a thread.
 //!
+//! Of a device, they show the devices that share its counters: its partitions, and the devices that it is a partition
+//! of.
+//!
 //! Invariant: one question is answered at a time, in the order of the pages. A page's newer question takes the place of
 //! its earlier one, whether that waits or is being answered.
 
@@ -10,14 +13,19 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
-use super::known::KnownState;
+use super::KnownState;
+use super::page_report::devices_report;
 use super::question::{CommandParts, WhatIfQuestion};
-use super::related::devices_sharing_counters;
 use crate::cli::clock;
 use crate::cli::forecast::{StopFn, run_until_stopped};
 use crate::cli::outcome::Failure;
-use tollgate_forecast::ClassMatchCache;
-use tollgate_ui::{Answer, Bytes, LivePageStore, Query, Site, WhatIfAnswer, oneshot, watch};
+use tollgate_engine::impact::target::{DeviceNameSelector, with_partitions};
+use tollgate_engine::impact::{DetailsToStore, Snapshot};
+use tollgate_forecast::{ClassMatchCache, ObjectKind};
+use tollgate_ui::{
+    Answer, Bytes, DeviceName, DevicesSharingCounters, LivePageStore, Query, Site, WhatIfAnswer, oneshot,
+    watch,
+};
 
 /// Maximum number of questions that wait. More are refused.
 const MAX_WAITING_QUESTIONS: usize = 16;
@@ -84,7 +92,7 @@ impl UiPages {
 
     fn publish_state(&self, state: &KnownState) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        self.board.publish(state.devices_report(&mut memory), &state.taken, state.trouble.clone());
+        self.board.publish(devices_report(state, &mut memory), &state.taken, state.trouble.clone());
     }
 
     fn state(&self) -> Arc<KnownState> {
@@ -177,4 +185,43 @@ impl Site for UiPages {
         }
         receiver
     }
+}
+
+/// In pools with more devices, the devices that a device is a partition of are not determined, because that takes
+/// too long.
+const MAX_POOL_DEVICES: usize = 2_000;
+
+/// Returns the devices that share counters with a device: its partitions, and the devices that it is a partition
+/// of.
+fn devices_sharing_counters(known: &KnownState, wanted: &DeviceName) -> DevicesSharingCounters {
+    let mut snapshot = Snapshot::with_details(DetailsToStore { attributes: false, counters: true });
+    let mut others = Vec::new();
+    let state = known.objects.state();
+    for slice in state.objects_of_kind(ObjectKind::ResourceSlice).iter() {
+        let spec = slice.value.get("spec");
+        let is_same_pool =
+            spec.get("driver").str() == wanted.driver && spec.get("pool").get("name").str() == wanted.pool;
+        let api_version = format!("resource.k8s.io/{}", slice.version.name());
+        let kind = ObjectKind::ResourceSlice.name();
+        if !is_same_pool || snapshot.apply_as_type(&api_version, kind, slice.value).is_err() {
+            continue;
+        }
+        let names = spec.get("devices").items().map(|device| device.get("name").str());
+        others.extend(names.filter(|name| *name != wanted.device).map(ToOwned::to_owned));
+    }
+    let partitions_of = |device: &str| -> Vec<String> {
+        let names = DeviceNameSelector {
+            driver: Some(wanted.driver.clone()),
+            pool: Some(wanted.pool.clone()),
+            device: Some(device.to_owned()),
+        };
+        let found = with_partitions(vec![names], &snapshot).into_iter().skip(1);
+        found.filter_map(|names| names.device).collect()
+    };
+    let wholes = if others.len() > MAX_POOL_DEVICES {
+        Vec::new()
+    } else {
+        others.into_iter().filter(|other| partitions_of(other).contains(&wanted.device)).collect()
+    };
+    DevicesSharingCounters { partitions: partitions_of(&wanted.device), wholes }
 }

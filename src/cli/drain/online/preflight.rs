@@ -81,16 +81,12 @@ impl Run<'_> {
                 }
             }
         }
-        Ok(if missing.is_empty() {
-            Vec::new()
-        } else {
-            let roles: Vec<&str> = roles.into_iter().collect();
-            vec![format!(
-                "permissions are missing: {}; bind {} of manifests/components/drain",
-                missing.join(", "),
-                join_with_and(&roles)
-            )]
-        })
+        if missing.is_empty() {
+            return Ok(missing);
+        }
+        let (missing, roles) = (missing.join(", "), roles.into_iter().collect::<Vec<&str>>());
+        let roles = join_with_and(&roles);
+        Ok(vec![format!("permissions are missing: {missing}; bind {roles} of manifests/components/drain")])
     }
 
     /// Returns why the API server, its policies or its webhooks refuse the rules of the drain, by dry-run requests.

@@ -162,16 +162,6 @@ impl RunArgs {
     pub(in crate::cli::drain) fn expires(&self, now: &str) -> Result<Option<String>, Failure> {
         self.expires.map(|expiry| expiry.resolve_rfc3339(now)).transpose()
     }
-
-    /// Returns the annotations of the rules for people. `now` is RFC 3339.
-    pub(in crate::cli::drain) fn rule_annotations(
-        &self,
-        flags: String,
-        now: &str,
-    ) -> Result<RuleAnnotations, Failure> {
-        let expires = self.expires(now)?;
-        Ok(RuleAnnotations { flags, reason: self.reason.clone(), owner: self.owner.clone(), expires })
-    }
 }
 
 /// Returns why a drain may not work in the release of this cluster, as far as it is known: rules have no effect, or

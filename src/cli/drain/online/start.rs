@@ -138,9 +138,12 @@ impl Drain {
         let request = self.request();
         let next =
             continue_and_undo_commands(&request.typed, &self.given, asked.endpoint().context.as_deref());
-        let notes = self
-            .run
-            .rule_annotations(flags_to_paste(&self.given, &FLAGS_NOT_REPEATED), &clock::now_rfc3339())?;
+        let notes = RuleAnnotations {
+            flags: flags_to_paste(&self.given, &FLAGS_NOT_REPEATED),
+            reason: self.run.reason.clone(),
+            owner: self.run.owner.clone(),
+            expires: self.run.expires(&clock::now_rfc3339())?,
+        };
         let lock_namespace = (!self.run.no_lock).then(|| self.run.lock_namespace.clone());
         Ok(RunSettings {
             request,
