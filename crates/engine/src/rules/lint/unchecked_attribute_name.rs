@@ -48,8 +48,9 @@ fn check_constraint_attribute_names(cx: &mut RuleContext<'_, '_>, at: &Path<'_>,
             ("matchAttribute", constraint.match_attribute()),
             ("distinctAttribute", constraint.distinct_attribute()),
         ] {
-            let field_at = constraint_at.field(field);
-            name.into_iter().for_each(|name| report_name_with_several_slashes(cx, &field_at, name));
+            if let Some(name) = name {
+                report_name_with_several_slashes(cx, &constraint_at.field(field), name);
+            }
         }
     }
 }
