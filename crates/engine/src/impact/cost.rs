@@ -41,6 +41,7 @@ pub(super) fn slice_bytes(slice: &Slice, new: usize) -> usize {
     // A place of its own for each device, in the worst case.
     let device = size_of::<Device>() + 4 * STRING_POINTER_BYTES;
     let bodies = slice.bodies.as_ref().map_or(0, |bodies| bodies.len());
+    // Counters are shared by devices of one shape; each could have its own in the worst case.
     let counters = slice.consumption.iter().map(|consumption| size_of_val(&*consumption.counters));
     let sets = slice.counter_sets.iter().map(|set| size_of_val(set) + size_of_val(&*set.1));
     let consumption = size_of_val::<[CounterConsumption]>(&slice.consumption);

@@ -78,17 +78,24 @@ fn attributes_and_capacity_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>
     format!("[{}]", bodies.map(object).collect::<Vec<_>>().join(",")).into()
 }
 
-/// Returns the counters whose amount is greater than zero.
+/// Returns the counters whose amount is greater than zero. Equal lists share one record, because the partitions of all
+/// GPUs of a kind consume the same.
 fn interned_positive_counters(
     counters: view::Map<'_, view::Counter<'_>>,
     names: &mut StringInterner,
 ) -> Counters {
+    let written = counters.value().unchanged_source_json_or_empty();
+    if let Some(record) = names.counters.get(written) {
+        return record;
+    }
     let amount =
         |counter: view::Counter<'_>| view::quantity(counter.json().get("value")).map(|q| q.nano_value());
-    counters
+    let record: Counters = counters
         .iter()
         .filter_map(|(name, counter)| {
             Some((names.intern(name), amount(counter).filter(|amount| *amount > 0)?))
         })
-        .collect()
+        .collect();
+    names.counters.insert(written, &record);
+    record
 }

@@ -11,7 +11,7 @@ use super::other_apis::patches::PatchedDevice;
 use super::placement::{SlicePlacement, only_node_of_allocation};
 use super::record::{
     AllocatedDevice, Budget, BudgetProtection, Claim, ClaimReference, ClaimSource, ClaimUser, ClassCriteria,
-    ClassSelection, Device, Pod, Rule, RuleSelector, Slice, Taint, Toleration,
+    ClassSelection, Device, Pod, Rule, RuleSelector, Slice, Taint, Toleration, Tolerations,
 };
 use super::slots::Slot;
 use crate::rule_annotations;
@@ -248,18 +248,26 @@ fn collect_boxed<'d, T: view::View<'d>, R>(list: List<'d, T>, record: impl FnMut
     records.into()
 }
 
-/// Converts a list of tolerations.
-fn interned_tolerations(
-    list: List<'_, view::Toleration<'_>>,
-    names: &mut StringInterner,
-) -> Box<[Toleration]> {
-    collect_boxed(list, |toleration| Toleration {
+/// Converts a list of tolerations; equal lists share one record.
+fn interned_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut StringInterner) -> Tolerations {
+    // Most claims have none.
+    if list.is_empty() {
+        return Tolerations::default();
+    }
+    let written = list.value().unchanged_source_json_or_empty();
+    if let Some(record) = names.tolerations.get(written) {
+        return record;
+    }
+    let record = |toleration: view::Toleration<'_>| Toleration {
         key: names.intern(toleration.key()),
         operator: names.intern(toleration.operator()),
         value: names.intern(toleration.value()),
         effect: names.intern(toleration.effect()),
         seconds: toleration.toleration_seconds(),
-    })
+    };
+    let record = collect_boxed(list, record).into();
+    names.tolerations.insert(written, &record);
+    record
 }
 
 /// Returns the tolerations of the request (`NAME`) or sub-request (`NAME/SUB`) that an allocation result is for; `None`
@@ -338,11 +346,17 @@ pub(super) fn budget_record(budget: view::Budget<'_>, names: &mut StringInterner
     Budget { bytes: 0, name, selector, allowed, lets_unready_pods_go: budget.lets_unready_pods_go() }
 }
 
-/// Converts the labels of a pod, sorted by key.
-fn interned_labels(map: Value<'_>, names: &mut StringInterner) -> Box<[(InternedStr, InternedStr)]> {
+/// Converts the labels of a pod, sorted by key; pods with the same labels share one record.
+fn interned_labels(map: Value<'_>, names: &mut StringInterner) -> Arc<[(InternedStr, InternedStr)]> {
+    let written = map.unchanged_source_json_or_empty();
+    if let Some(record) = names.labels.get(written) {
+        return record;
+    }
     let members = map.members().filter(|(_, value)| value.kind() == Json::String);
     let mut pairs = Vec::with_capacity(map.len());
     pairs.extend(members.map(|(key, value)| (names.intern(key.text()), names.intern(value.text()))));
     pairs.sort_unstable();
-    pairs.into()
+    let record = pairs.into();
+    names.labels.insert(written, &record);
+    record
 }

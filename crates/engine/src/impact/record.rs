@@ -202,8 +202,8 @@ pub(super) struct Slice {
     pub(super) counter_sets: Box<[(InternedStr, Counters)]>,
 }
 
-/// Counters with amounts in billionths, none of them zero.
-pub(super) type Counters = Box<[(InternedStr, i128)]>;
+/// Counters with amounts in billionths, none of them zero; shared by slices and devices.
+pub(super) type Counters = Arc<[(InternedStr, i128)]>;
 
 impl Slice {
     /// Returns the device of that name, if the slice lists it.
@@ -240,6 +240,9 @@ pub(super) struct DeviceClass {
     /// The CEL expressions of its selectors, in order.
     pub(super) expressions: Box<[Box<str>]>,
 }
+
+/// A list of tolerations, which allocation results with equal tolerations share.
+pub(super) type Tolerations = Arc<[Toleration]>;
 
 /// The fields of a ResourceClaim that evictions depend on.
 #[derive(Debug)]
@@ -282,9 +285,9 @@ pub struct AllocatedDevice {
     /// The slot of the pool; set when the claim is stored and valid as long as the claim is.
     pub(super) pool_slot: Slot,
     /// The tolerations that the scheduler copied from the request to the allocation.
-    pub(super) copied: Box<[Toleration]>,
+    pub(super) copied: Tolerations,
     /// The request's tolerations where they differ from the copy.
-    pub(super) requested: Option<Box<[Toleration]>>,
+    pub(super) requested: Option<Tolerations>,
 }
 
 impl AllocatedDevice {
@@ -314,8 +317,8 @@ pub(super) struct Pod {
     pub(super) protection: BudgetProtection,
     /// The PodGroup it is part of.
     pub(super) group: Option<InternedStr>,
-    /// Sorted by key.
-    pub(super) labels: Box<[(InternedStr, InternedStr)]>,
+    /// Sorted by key; shared with other pods.
+    pub(super) labels: Arc<[(InternedStr, InternedStr)]>,
     pub(super) claims: Box<[ClaimReference]>,
 }
 
