@@ -56,19 +56,36 @@ impl<'g> ReceivedBody<'g> {
 
 /// Limits on the size and the duration of one request body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BodyLimits {
+pub(super) struct BodyLimits<'q> {
     /// Largest body in bytes.
     pub(super) max_bytes: usize,
     /// `Content-Length`, if given.
     pub(super) content_length: Option<usize>,
     /// Time limit for the whole body.
-    pub(super) timeout: Duration,
+    pub(super) timeout: BodyTimeout<'q>,
+}
+
+/// The time limit for a body: never longer than the caller waits for the response (`?timeout=10s`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyTimeout<'q> {
+    /// The query of the request's URL. It is read only for a body that does not arrive at once.
+    pub(super) query: &'q str,
+    /// The limit of the server.
+    pub(super) most: Duration,
+}
+
+impl BodyTimeout<'_> {
+    pub(super) fn duration(self) -> Duration {
+        let requested = self.query.split('&').find_map(|pair| pair.strip_prefix("timeout="));
+        let nanos = requested.and_then(|text| u64::try_from(gotime::parse_duration(text).ok()?).ok());
+        nanos.map_or(self.most, |nanos| self.most.min(Duration::from_nanos(nanos)))
+    }
 }
 
 /// Reads a request body within its limits, and reserves memory for it as it arrives.
 pub(super) async fn receive_body<'g>(
     mut payload: Payload,
-    limits: BodyLimits,
+    limits: BodyLimits<'g>,
     limiter: &'g LoadLimiter,
     connection: Option<&'g Connection>,
 ) -> Result<ReceivedBody<'g>, BodyError> {
@@ -88,7 +105,7 @@ pub(super) async fn receive_body<'g>(
         read
     } else {
         buffer.mark_slow_and_shrink_buffers()?;
-        let rest = limits.timeout.saturating_sub(PROMPT_BODY_TIMEOUT);
+        let rest = limits.timeout.duration().saturating_sub(PROMPT_BODY_TIMEOUT);
         let reading = read_chunks(&mut payload, connection, &mut buffer);
         timeout(rest, reading).await.unwrap_or(Err(BodyError::TooSlow))
     };
@@ -108,7 +125,7 @@ pub(super) async fn receive_body<'g>(
 async fn drain_too_large(
     payload: &mut Payload,
     mut head: Vec<u8>,
-    limits: BodyLimits,
+    limits: BodyLimits<'_>,
     connection: Option<&Connection>,
 ) -> BodyError {
     let reading = async {
@@ -127,7 +144,7 @@ async fn drain_too_large(
         }
         Some(head)
     };
-    BodyError::TooLarge(timeout(limits.timeout, reading).await.ok().flatten())
+    BodyError::TooLarge(timeout(limits.timeout.duration(), reading).await.ok().flatten())
 }
 
 /// Polls a future, and once more after all other ready tasks ran; `None` if it is still pending. actix delivers the
@@ -209,11 +226,11 @@ struct BodyBuffer<'g> {
     /// True if the body arrives slowly; its buffer then grows only as far as needed.
     is_slow: bool,
     reservation: BodyReservation<'g>,
-    limits: BodyLimits,
+    limits: BodyLimits<'g>,
 }
 
 impl<'g> BodyBuffer<'g> {
-    fn new(reservation: BodyReservation<'g>, limits: BodyLimits) -> BodyBuffer<'g> {
+    fn new(reservation: BodyReservation<'g>, limits: BodyLimits<'g>) -> BodyBuffer<'g> {
         BodyBuffer { whole: Bytes::new(), joined: Vec::new(), is_slow: false, reservation, limits }
     }
 
@@ -324,15 +341,6 @@ impl Deref for RequestBodyBytes {
     }
 }
 
-/// Time limit for a body: never longer than the caller waits for the response (`?timeout=10s`).
-pub(super) fn body_timeout(query: &str, most: Duration) -> Duration {
-    let requested = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(|text| {
-        let nanos = gotime::parse_duration(text).ok()?;
-        u64::try_from(nanos).ok().map(Duration::from_nanos)
-    });
-    requested.map_or(most, |requested| requested.min(most))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -341,9 +349,11 @@ mod tests {
     use prometheus_client::metrics::counter::Counter;
     use prometheus_client::metrics::gauge::Gauge;
 
-    use super::{BodyBuffer, BodyLimits, LoadLimiter, body_timeout};
+    use super::{BodyBuffer, BodyLimits, BodyTimeout, LoadLimiter};
     use crate::limiter::SLOW_REQUEST_OVERHEAD_BYTES;
     use crate::memory::MemoryPlan;
+
+    const NO_TIME: BodyTimeout<'static> = BodyTimeout { query: "", most: Duration::ZERO };
 
     fn limiter(common: usize, small: usize) -> LoadLimiter {
         let plan = MemoryPlan { connections: 1, common, small, working: 0, small_working: 0, one_peer: 0 };
@@ -358,7 +368,7 @@ mod tests {
     fn a_slow_body_is_counted_with_the_others() {
         let large = 1 << 20;
         let limiter = limiter(1 << 20, 1 << 20);
-        let limits = BodyLimits { max_bytes: large, content_length: Some(100_000), timeout: Duration::ZERO };
+        let limits = BodyLimits { max_bytes: large, content_length: Some(100_000), timeout: NO_TIME };
         let mut buffer = BodyBuffer::new(limiter.start_body_reservation(None), limits);
         for piece in ["{\"a\"", ":", "["] {
             buffer.add(Bytes::from_static(piece.as_bytes())).expect("within the limits");
@@ -381,8 +391,7 @@ mod tests {
     fn only_large_prompt_bodies_use_the_memory_of_one_before() {
         let limiter = limiter(1 << 20, 1 << 20);
         let begin = |length: usize, piece: usize| {
-            let limits =
-                BodyLimits { max_bytes: 1 << 20, content_length: Some(length), timeout: Duration::ZERO };
+            let limits = BodyLimits { max_bytes: 1 << 20, content_length: Some(length), timeout: NO_TIME };
             let mut buffer = BodyBuffer::new(limiter.start_body_reservation(None), limits);
             for _ in 0..2 {
                 buffer.add(Bytes::from(vec![b' '; piece])).expect("within the limits");
@@ -409,7 +418,7 @@ mod tests {
     #[test]
     fn room_is_counted_before_it_is_used() {
         let limiter = limiter(200_000, 100_000);
-        let limits = BodyLimits { max_bytes: 1 << 20, content_length: None, timeout: Duration::ZERO };
+        let limits = BodyLimits { max_bytes: 1 << 20, content_length: None, timeout: NO_TIME };
         let mut buffer = BodyBuffer::new(limiter.start_body_reservation(None), limits);
         let piece = Bytes::from(vec![b' '; 30_000]);
         let mut refused = 0;
@@ -438,7 +447,7 @@ mod tests {
             ("timeout=-5s", 10_000),
             ("timeout=", 10_000),
         ] {
-            assert_eq!(body_timeout(query, most), Duration::from_millis(millis), "{query}");
+            assert_eq!(BodyTimeout { query, most }.duration(), Duration::from_millis(millis), "{query}");
         }
     }
 }

@@ -13,7 +13,7 @@ use actix_web::rt::time::sleep;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 
 use super::background::{NamespaceLabelCache, NamespaceLabelsResult};
-use super::body::{BodyError, BodyLimits, ReceivedBody, body_timeout, receive_body};
+use super::body::{BodyError, BodyLimits, BodyTimeout, ReceivedBody, receive_body};
 use super::clock::{self, SecondClock};
 use super::connection::Connection;
 use super::limiter::{LimitReached, MAX_SMALL_BODY_BYTES, MemoryReservation};
@@ -175,7 +175,7 @@ async fn receive_review<'g>(
     let limits = BodyLimits {
         max_bytes: shared.limits.max_body,
         content_length: content_length(request),
-        timeout: body_timeout(request.query_string(), shared.limits.body_timeout),
+        timeout: BodyTimeout { query: request.query_string(), most: shared.limits.body_timeout },
     };
     let connection = connection(request);
     let mut body =
@@ -186,7 +186,7 @@ async fn receive_review<'g>(
     if let Some(connection) = connection {
         connection.body_received();
     }
-    let reserved = wait_for_working_memory(shared, &mut body, started + limits.timeout).await;
+    let reserved = wait_for_working_memory(shared, &mut body, || started + limits.timeout.duration()).await;
     let reservation = reserved.map_err(|LimitReached| too_busy_error())?;
     if body.bytes.len() > MAX_SMALL_BODY_BYTES {
         yield_to_notice_disconnect().await;
@@ -241,7 +241,7 @@ fn reserve_and_build_response(
 async fn wait_for_working_memory<'g>(
     shared: &'g SharedState,
     received: &mut ReceivedBody<'g>,
-    until: Instant,
+    until: impl Fn() -> Instant,
 ) -> Result<MemoryReservation<'g>, LimitReached> {
     loop {
         let reservation = shared.limiter.reserve_evaluation_memory(received.bytes.len());
@@ -249,7 +249,7 @@ async fn wait_for_working_memory<'g>(
             .and_then(|reservation| received.acquire_permit_if_missing(&shared.limiter).map(|()| reservation))
         {
             Ok(reservation) => return Ok(reservation),
-            Err(LimitReached) if clock::monotonic_now() < until => {
+            Err(LimitReached) if clock::monotonic_now() < until() => {
                 received.permit = None;
                 sleep(MEMORY_RETRY_INTERVAL).await;
             }

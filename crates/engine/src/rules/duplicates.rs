@@ -17,6 +17,9 @@ pub(super) fn for_each_repeat<'d, T: Copy>(
     identity: impl Fn(T) -> [&'d [u8]; 4],
     mut found: impl FnMut((usize, T), (usize, T)),
 ) {
+    if items.clone().nth(1).is_none() {
+        return;
+    }
     // Fingerprints on the stack: an item is read once, and only a repeat is looked for.
     let mut fingerprints = [0_u64; MAX_LINEAR_ITEMS];
     // The first item of each identity in a long list. Only a hash of the identity is kept, which saves memory; its keys
