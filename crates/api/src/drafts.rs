@@ -27,18 +27,14 @@ pub struct DraftOnlyPart {
 }
 
 impl DraftOnlyPart {
-    /// The fields of the path without indexes and keys, `.spec.taints.taint`: the same for the same part of another
+    /// The fields of the path without indexes and keys, `spec.taints.taint`: the same for the same part of another
     /// object.
     pub fn path_without_indexes(&self) -> String {
         let names = self.at.user_steps().filter_map(|step| match step {
-            SegmentName::Field(name) => Some(name),
+            SegmentName::Field(name) => Some(&**name),
             _ => None,
         });
-        names.fold(String::new(), |mut all, name| {
-            all.push('.');
-            all.push_str(name);
-            all
-        })
+        names.collect::<Vec<_>>().join(".")
     }
 }
 

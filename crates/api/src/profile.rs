@@ -11,10 +11,8 @@ mod lookup;
 mod releases;
 mod semantics;
 
-pub use gates::GateSet;
-pub use gates::{Gate, GateChoice, Gates};
-pub use kinds::{ApiKind, Version};
-pub use kinds::{CLASSIC_VERSIONS, FORMER_KINDS};
+pub use gates::{Gate, GateChoice, GateSet, Gates};
+pub use kinds::{ApiKind, CLASSIC_VERSIONS, FORMER_KINDS, Version};
 pub use live::{LiveServer, ServedVersions};
 pub use releases::{ALL, DEFAULT};
 pub use semantics::{AllocatorFeatures, AllocatorSemantics, DistinctComparedValues};
@@ -237,8 +235,6 @@ pub struct Profile {
     pub list_attributes: Behaviour,
     /// True if an attribute without a value is "required" and not "invalid" (≤1.34).
     pub missing_value_is_required: Behaviour,
-    /// True if node allocatable resources have mapping and overhead (1.37), not the flat form of 1.36.
-    pub nested_node_resources: Behaviour,
     /// True if consumable capacity exists: request policies, distinctAttribute (≥1.34).
     pub consumable_capacity: Behaviour,
     /// True if request policies are exact to the thousandth (1.37).

@@ -464,7 +464,13 @@ impl Engine {
             };
             match merged.last_mut().filter(is_same) {
                 Some(last) if last.profiles.contains(&profile) => {}
-                Some(last) => fixes::add_profile_and_drop_differing_fix(last, &finding, profile),
+                Some(last) => {
+                    // If the fixes differ, neither is right for all profiles.
+                    if last.finding.fix != finding.fix {
+                        last.finding.fix = None;
+                    }
+                    last.profiles.push(profile);
+                }
                 None => {
                     let origin = finding.rule.origin;
                     let (level, policy) =

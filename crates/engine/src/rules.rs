@@ -124,7 +124,10 @@ impl RuleSet {
             } else if let Some(rule) = find(word) {
                 ids.push(rule.id);
             } else {
-                return Err(unknown_rule_error(word));
+                let origins = RuleOrigin::ALL.map(RuleOrigin::name).join(", ");
+                return Err(format!(
+                    "`{word}` is neither an origin ({origins}) nor a rule; `tollgate explain` lists the rules"
+                ));
             }
         }
         Ok(RuleSet::compile(|rule| origins.contains(&rule.origin) || ids.contains(&rule.id)))
@@ -274,13 +277,4 @@ pub fn find(id: &str) -> Option<RuleId> {
     static RULES_BY_ID: LazyLock<HashMap<&str, RuleId>> =
         LazyLock::new(|| all().map(|rule| (rule.id, rule)).collect());
     RULES_BY_ID.get(id).copied()
-}
-
-/// Returns the error for a word of `--rules` that is neither an origin nor a rule.
-fn unknown_rule_error(word: &str) -> String {
-    let origins: Vec<&str> = RuleOrigin::ALL.iter().map(|origin| origin.name()).collect();
-    format!(
-        "`{word}` is neither an origin ({}) nor a rule; `tollgate explain` lists the rules",
-        origins.join(", ")
-    )
 }

@@ -115,15 +115,10 @@ impl<'d> LocatedTaint<'d> {
                 let mut devices = slice.spec().devices().iter().take(MAX_SEARCHED_ITEMS);
                 let device = devices.find(|device| device.name() == self.device);
                 let taints = device.map(|device| device.body(old.version).taints());
-                let mut taints = taints.into_iter().flat_map(List::iter).take(MAX_SEARCHED_ITEMS);
-                let mut entries = slice.spec().taints().iter().take(MAX_SEARCHED_ITEMS);
-                taints.find(is_same).or_else(|| {
-                    entries.find_map(|entry| {
-                        (entry.device() == self.device)
-                            .then(|| entry.nested_or_inlined_taint())
-                            .filter(is_same)
-                    })
-                })
+                let taints = taints.into_iter().flat_map(List::iter).take(MAX_SEARCHED_ITEMS);
+                let entries = slice.spec().taints().iter().take(MAX_SEARCHED_ITEMS);
+                let entries = entries.filter(|entry| entry.device() == self.device);
+                taints.chain(entries.map(SliceTaint::nested_or_inlined_taint)).find(is_same)
             }
             ObjectBody::Patch(patch) => {
                 patch.spec().devices().taints().iter().take(MAX_SEARCHED_ITEMS).find(is_same)

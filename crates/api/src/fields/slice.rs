@@ -68,11 +68,8 @@ pub(super) const CAPACITIES: Field =
     f!("capacity", FieldType::Map { key: "QualifiedName", value: &FieldType::Struct(&CAPACITY) });
 pub(super) const CONSUMES_COUNTERS: Field =
     f!("consumesCounters", FieldType::List(&FieldType::Struct(&COUNTER_CONSUMPTION)));
-pub(super) const BINDS_TO_NODE: Field = p!("bindsToNode", FieldType::Bool, SINCE_1_34);
 pub(super) const BINDING_CONDITIONS: Field = f!("bindingConditions", STRING_LIST, SINCE_1_34);
 pub(super) const BINDING_FAILURE: Field = f!("bindingFailureConditions", STRING_LIST, SINCE_1_34);
-pub(super) const ALLOW_MULTIPLE_ALLOCATIONS: Field =
-    p!("allowMultipleAllocations", FieldType::Bool, SINCE_1_34);
 pub(super) const NODE_RESOURCE_MAPPINGS_1_36: Field = f!(
     "nodeAllocatableResourceMappings",
     FieldType::Map { key: "v1.ResourceName", value: &FieldType::Struct(&NODE_RESOURCE_1_36) },
@@ -98,10 +95,10 @@ macro_rules! device {
                 p!("nodeSelector", NODE_SELECTOR_TYPE),
                 p!("allNodes", FieldType::Bool),
                 DEVICE_TAINTS,
-                BINDS_TO_NODE,
+                p!("bindsToNode", FieldType::Bool, SINCE_1_34),
                 BINDING_CONDITIONS,
                 BINDING_FAILURE,
-                ALLOW_MULTIPLE_ALLOCATIONS,
+                p!("allowMultipleAllocations", FieldType::Bool, SINCE_1_34),
                 NODE_RESOURCE_MAPPINGS_1_36,
                 NODE_RESOURCES,
             ],
@@ -130,18 +127,11 @@ pub(super) static DEVICE_V1ALPHA3: StructSchema = api_struct(
     &[a!("name", FieldType::Str), p!("basic", FieldType::Struct(&BASIC_DEVICE_V1ALPHA3))],
 );
 
-pub(super) const DRIVER: Field = a!("driver", FieldType::Str);
-pub(super) const POOL_FIELD: Field = a!("pool", FieldType::Struct(&POOL));
 pub(super) const NODE_SELECTOR_FIELD: Field = p!("nodeSelector", NODE_SELECTOR_TYPE);
-pub(super) const PER_DEVICE_NODE_SELECTION: Field = p!("perDeviceNodeSelection", FieldType::Bool);
-pub(super) const SHARED_COUNTERS: Field =
-    f!("sharedCounters", FieldType::List(&FieldType::Struct(&COUNTER_SET)));
 pub(super) const PARTITION_TYPE: Field =
     p!("partitionTypeAttribute", FieldType::Named("FullyQualifiedName"), SINCE_1_37);
 pub(super) const SKIP_OPERATIONS: Field =
     f!("skipNodeOperations", FieldType::List(&FieldType::Named("SkipNodeOperation")), SINCE_1_37);
-pub(super) const SLICE_TAINTS: Field =
-    f!("taints", FieldType::List(&FieldType::Struct(&SLICE_TAINT)), DRAFT_R2);
 
 /// The spec of a slice: how a version declares its node and its devices, and the fields that only some versions have.
 macro_rules! slice_spec {
@@ -149,16 +139,16 @@ macro_rules! slice_spec {
         api_struct(
             "ResourceSliceSpec",
             &[
-                DRIVER,
-                POOL_FIELD,
+                a!("driver", FieldType::Str),
+                a!("pool", FieldType::Struct(&POOL)),
                 $node_name,
                 NODE_SELECTOR_FIELD,
                 $all_nodes,
                 f!("devices", FieldType::List(&FieldType::Struct(&$device))),
-                PER_DEVICE_NODE_SELECTION,
-                SHARED_COUNTERS,
+                p!("perDeviceNodeSelection", FieldType::Bool),
+                f!("sharedCounters", FieldType::List(&FieldType::Struct(&COUNTER_SET))),
                 $($more,)*
-                SLICE_TAINTS,
+                f!("taints", FieldType::List(&FieldType::Struct(&SLICE_TAINT)), DRAFT_R2),
             ],
         )
     };

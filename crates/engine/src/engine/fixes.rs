@@ -1,6 +1,6 @@
-//! Fixes of findings: which of them are safe, and which apply to several profiles.
+//! Fixes of findings: which of them are safe.
 
-use super::{Diagnostic, KIND};
+use super::KIND;
 use tollgate_api::profile::ApiKind;
 use tollgate_document::doc::Value;
 use tollgate_document::finding::{Applicability, Edit, Finding, NewValue, is_taint_holding_field};
@@ -35,17 +35,4 @@ fn has_taint_fields(value: Value<'_>, depth: usize) -> bool {
     let Some(below) = depth.checked_sub(1) else { return true };
     value.members().any(|(key, member)| is_taint_holding_field(key.text()) || has_taint_fields(member, below))
         || value.items().any(|item| has_taint_fields(item, below))
-}
-
-/// Adds a profile that has an equal finding to a diagnostic. Removes the fix if that of the other finding differs,
-/// because then neither is right for all profiles.
-pub(super) fn add_profile_and_drop_differing_fix(
-    diagnostic: &mut Diagnostic,
-    other: &Finding,
-    profile: &'static str,
-) {
-    if diagnostic.finding.fix != other.fix {
-        diagnostic.finding.fix = None;
-    }
-    diagnostic.profiles.push(profile);
 }

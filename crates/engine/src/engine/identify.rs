@@ -227,12 +227,8 @@ fn kind_mismatch_of(object: Value<'_>, request: &Request<'_>, name: &str) -> Opt
         gofmt::quote(requested.kind),
         gofmt::quote(&[requested.group, separator, requested.version].concat())
     );
-    is_ours.then(|| {
-        let mut finding =
-            type_finding(UNSERVED_VERSION, &Path::ROOT.field(field), ErrorType::Invalid, detail);
-        finding.value = BadValue::str(value);
-        Box::new(finding)
-    })
+    let (at, value) = (Path::ROOT.field(field).owned(), BadValue::str(value));
+    is_ours.then(|| Box::new(Finding::new(UNSERVED_VERSION, at, ErrorType::Invalid, value, detail)))
 }
 
 /// Returns the namespace that the object names in its own metadata: `default` if it names none, and empty for
@@ -410,11 +406,9 @@ fn unserved_finding(api_version: &str, kind: &str, profile: &Profile, subresourc
     let detail =
         format!("no kind {} is registered for version {}", gofmt::quote(kind), gofmt::quote(api_version));
     let value = if field == "kind" { kind } else { api_version };
-    let at = Path::ROOT.field(field);
-    let mut finding = type_finding(UNSERVED_VERSION, &at, ErrorType::Invalid, detail);
-    finding.value = BadValue::str(value);
-    finding.help = Some(help.into());
-    finding
+    let (at, value) = (Path::ROOT.field(field).owned(), BadValue::str(value));
+    let finding = Finding::new(UNSERVED_VERSION, at, ErrorType::Invalid, value, detail);
+    Finding { help: Some(help.into()), ..finding }
 }
 
 /// Returns the apiVersions (such as `resource.k8s.io/v1`) in which the profile serves a kind, newest first; empty if it

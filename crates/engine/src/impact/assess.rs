@@ -71,21 +71,13 @@ struct AssessedPod<'s> {
     is_conditional: bool,
 }
 
-/// Sorts pods in order of eviction, then by name. The keys are computed first, because pods are large.
+/// Sorts pods in order of eviction, then by name: first evicted pods, then pods that tolerate the taint, then unaffected
+/// pods. The keys are computed first, because pods are large.
 fn sort_by_eviction(pods: &mut [AssessedPod<'_>]) {
     pods.sort_by_cached_key(|AssessedPod { when, pod, .. }| {
-        (outcome_rank(pod.outcome), *when, pod.namespace, pod.name)
+        let is_unaffected = pod.outcome == PodOutcome::Unaffected;
+        (!pod.outcome.is_evicted(), is_unaffected, *when, pod.namespace, pod.name)
     });
-}
-
-/// Returns the sort key of an outcome: first evicted pods, then pods that tolerate the taint, then unaffected
-/// pods.
-fn outcome_rank(outcome: PodOutcome) -> u8 {
-    match outcome {
-        PodOutcome::EvictedNow | PodOutcome::EvictedAt(_) => 0,
-        PodOutcome::Tolerated => 1,
-        PodOutcome::Unaffected => 2,
-    }
 }
 
 /// Returns the number of pods, given the namespace of each, and these namespaces, each once, sorted by name.

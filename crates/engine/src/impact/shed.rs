@@ -1,5 +1,7 @@
 //! Removes the largest objects of a snapshot that takes too much memory.
 
+use std::cmp::Reverse;
+
 use super::cost;
 use super::interner::InternedStr;
 use super::kinds::SnapshotKind;
@@ -79,9 +81,7 @@ impl Snapshot {
         let rank = |kind: SnapshotKind| {
             matches!(kind, SnapshotKind::Slice | SnapshotKind::Rule | SnapshotKind::Class)
         };
-        objects.sort_by(|(one_kind, one, _), (other_kind, other, _)| {
-            (rank(*one_kind), other).cmp(&(rank(*other_kind), one))
-        });
+        objects.sort_by_key(|(kind, bytes, _)| (rank(*kind), Reverse(*bytes)));
         for (kind, bytes, (namespace, name)) in objects {
             if self.bytes <= limit - limit / 16 {
                 break;

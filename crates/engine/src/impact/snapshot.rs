@@ -55,10 +55,6 @@ impl Pool {
         self.current_slices().any(|slice| slice.device(device).is_some())
     }
 
-    fn has_no_slices_or_allocations(&self) -> bool {
-        self.slices.is_empty() && self.allocated.is_empty()
-    }
-
     /// Sets the newest generation to that of the slices that are stored now.
     fn update_newest_generation(&mut self) {
         self.newest = self.slices.iter().map(|slice| slice.generation).max();
@@ -292,7 +288,7 @@ impl Snapshot {
     }
 
     /// Returns the PodDisruptionBudgets in a namespace.
-    pub(super) fn budgets<'s>(&'s self, namespace: &str) -> impl Iterator<Item = &'s Budget> {
+    pub(super) fn budgets(&self, namespace: &str) -> impl Iterator<Item = &Budget> {
         let from = (InternedStr::from(namespace), InternedStr::from(""));
         let budgets = self.budgets.range(from..).take_while(move |((known, _), _)| **known == *namespace);
         budgets.map(|(_, budget)| &**budget)
@@ -369,7 +365,7 @@ impl Snapshot {
         let Some(slot) = self.pools.find(driver, name) else { return };
         let Some(pool) = self.pools.get_mut_even_if_free(slot) else { return };
         change(pool);
-        if !pool.has_no_slices_or_allocations() {
+        if !pool.slices.is_empty() || !pool.allocated.is_empty() {
             return;
         }
         self.pools.remove(slot);

@@ -11,10 +11,9 @@ use tollgate_document::finding::{BadValue, ErrorType, Finding};
 pub fn kind_list_duplicate_key_finding(at: FieldPath) -> Finding {
     let field = at.print(PathAudience::User);
     let detail = format!("duplicate field {}", tollgate_formats::gofmt::quote(&field));
-    let mut finding = Finding::new(DUPLICATE_KEY, at, ErrorType::Duplicate, BadValue::Omitted, detail);
-    finding.on_key = true;
-    finding.help = Some("kubectl uses the last one; remove the others".into());
-    finding
+    let finding = Finding::new(DUPLICATE_KEY, at, ErrorType::Duplicate, BadValue::Omitted, detail);
+    let help = Some("kubectl uses the last one; remove the others".into());
+    Finding { on_key: true, help, ..finding }
 }
 
 /// Turns an error of decoding an object into a finding of the matching rule.

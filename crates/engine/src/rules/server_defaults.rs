@@ -128,15 +128,11 @@ pub fn rule_begins_to_act_finding(
         }
     };
     let at = Path::ROOT.field("spec").field("taint").field("effect").owned();
-    let mut finding = forbidden_finding(RULE_TAKES_EFFECT, at, detail);
-    finding.help = Some(
-        format!(
-            "to list the affected pods, run `{command} --kubernetes {}`; delete the rule if it is obsolete",
-            profile.name
-        )
-        .into(),
+    let help = format!(
+        "to list the affected pods, run `{command} --kubernetes {}`; delete the rule if it is obsolete",
+        profile.name
     );
-    Some(finding)
+    Some(Finding { help: Some(help.into()), ..forbidden_finding(RULE_TAKES_EFFECT, at, detail) })
 }
 
 /// Returns a finding if the next release no longer serves the version.
@@ -150,10 +146,8 @@ fn version_removed_in_next_release_finding(
     let (kind, version) = (kind.name(), version.name());
     let detail = format!("Kubernetes {next} no longer serves {kind} in {group}/{version}");
     let at = Path::ROOT.field("apiVersion").owned();
-    let mut finding = forbidden_finding(SOON_REMOVED_VERSION, at, detail);
     let help = format!("before you upgrade to Kubernetes {next}, change the manifest to {group}/{newest}");
-    finding.help = Some(help.into());
-    Some(finding)
+    Some(Finding { help: Some(help.into()), ..forbidden_finding(SOON_REMOVED_VERSION, at, detail) })
 }
 
 /// Returns the finding for a part of an object that no release serves.
@@ -168,13 +162,15 @@ fn draft_only_finding(part: &DraftOnlyPart, kind: ApiKind, version: Version) -> 
             )
         }
     };
-    let mut finding = forbidden_finding(DRAFT_ONLY_FIELD, part.at.clone(), detail);
-    finding.on_key = matches!(part.what, DraftPart::Field(_));
     let draft = part
         .draft
         .map(|draft| format!("; to check against the draft instead, use --kubernetes {}", draft.name));
-    finding.help = Some(format!("remove it{}", draft.unwrap_or_default()).into());
-    finding
+    let help = format!("remove it{}", draft.unwrap_or_default());
+    Finding {
+        on_key: matches!(part.what, DraftPart::Field(_)),
+        help: Some(help.into()),
+        ..forbidden_finding(DRAFT_ONLY_FIELD, part.at.clone(), detail)
+    }
 }
 
 /// Returns why the server does not serve a version; `None` if it does. `name` is how servers of the release are called
@@ -225,14 +221,11 @@ fn version_off_everywhere_finding(kind: ApiKind, version: Version) -> Option<Fin
         ),
     };
     let at = Path::ROOT.field("apiVersion").owned();
-    let mut finding = forbidden_finding(VERSION_OFF_BY_DEFAULT, at, detail);
     let since = releases().find(|release| on_by_default(Version::V1)(release));
-    finding.help = since.map(|since| {
-        format!(
-            "use `apiVersion: {group}/v1`, which is on by default since Kubernetes {}{enable}",
-            since.name
-        )
-        .into()
+    let help = since.map(|since| {
+        let since = since.name;
+        format!("use `apiVersion: {group}/v1`, which is on by default since Kubernetes {since}{enable}")
+            .into()
     });
-    Some(finding)
+    Some(Finding { help, ..forbidden_finding(VERSION_OFF_BY_DEFAULT, at, detail) })
 }

@@ -174,11 +174,6 @@ impl KeyPattern {
             KeyPattern::Any => 2,
         }
     }
-
-    /// True if the pattern contains the key or, if `key` is `None`, some key.
-    fn intersects(&self, key: Option<&str>) -> bool {
-        key.is_none() || self.contains(key)
-    }
 }
 
 impl std::fmt::Display for KeyPattern {
@@ -205,11 +200,9 @@ pub struct PolicyEntry {
 impl PolicyEntry {
     /// True if the entry includes the value; if `value` is `None`, only if it includes every value.
     fn contains_value_or_every_value(&self, value: Option<&str>) -> bool {
-        match (&self.values, value) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(values), Some(value)) => values.iter().any(|known| &**known == value),
-        }
+        let has =
+            |values: &Vec<Box<str>>| value.is_some_and(|value| values.iter().any(|known| **known == *value));
+        self.values.as_ref().is_none_or(has)
     }
 
     /// Returns the effects for which this entry includes every tolerated taint, for as long as it is tolerated.
@@ -228,14 +221,12 @@ impl PolicyEntry {
     /// True if the entry includes a tolerated taint. Seconds are ignored, because a denied taint must not be
     /// tolerated for any time.
     pub fn intersects(&self, tolerated: &ToleratedTaints<'_>) -> bool {
-        let values = || match (&self.values, tolerated.value) {
-            (None, _) => true,
-            (Some(values), None) => !values.is_empty(),
-            (Some(values), Some(value)) => values.iter().any(|known| &**known == value),
+        let has = |values: &Vec<Box<str>>| {
+            values.iter().any(|known| tolerated.value.is_none_or(|value| **known == *value))
         };
         !self.effects.intersection(tolerated.effects).is_empty()
-            && self.keys.intersects(tolerated.key)
-            && values()
+            && (tolerated.key.is_none() || self.keys.contains(tolerated.key))
+            && self.values.as_ref().is_none_or(has)
     }
 
     /// Returns what this entry lacks to cover the toleration for all of `effects`.

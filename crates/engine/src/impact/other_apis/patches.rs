@@ -9,7 +9,7 @@
 //! has no classes, a patch with a class is applied to every device that the names in its filter select, and its steps
 //! are marked as conditional. What it overwrites remains possible.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::fmt;
 
 use crate::impact::interner::StringInterner;
@@ -104,14 +104,19 @@ impl<'d> PatchesByPrecedence<'d> {
                 criteria.map(|criteria| CompiledCriteria::new(criteria, snapshot, &profile.selectors));
             let is_conditional = matches!(criteria, Some(CompiledCriteria::Unknown));
             CompiledPatch {
-                precedence: PatchPrecedence::from_patch(*patch, is_conditional),
+                precedence: PatchPrecedence {
+                    name: patch.metadata().name(),
+                    priority: patch.spec().devices().priority(),
+                    created: patch.metadata().creation_timestamp(),
+                    is_conditional,
+                },
                 patch: *patch,
                 filter,
                 criteria,
             }
         };
         let mut layers: Vec<CompiledPatch<'d>> = patches.iter().map(layer).collect();
-        layers.sort_by(|one, other| one.precedence.cmp_precedence(&other.precedence));
+        layers.sort_by_key(|layer| layer.precedence.rank());
         PatchesByPrecedence(layers)
     }
 
@@ -226,26 +231,10 @@ impl SourcedTaint<'_> {
 }
 
 impl<'d> PatchPrecedence<'d> {
-    /// Reads the fields that determine the precedence of a patch.
-    fn from_patch(patch: SlicePatch<'d>, is_conditional: bool) -> PatchPrecedence<'d> {
-        PatchPrecedence {
-            name: patch.metadata().name(),
-            priority: patch.spec().devices().priority(),
-            created: patch.metadata().creation_timestamp(),
-            is_conditional,
-        }
-    }
-
-    /// Compares two patches: the greater one is applied later and wins. Where the KEP does not decide, the first name
-    /// in alphabetical order wins, so that the result is deterministic.
-    fn cmp_precedence(&self, other: &PatchPrecedence<'_>) -> Ordering {
-        let age = match (self.created, other.created) {
-            (Some(one), Some(other)) => other.cmp(&one),
-            (Some(_), None) => Ordering::Greater,
-            (None, Some(_)) => Ordering::Less,
-            (None, None) => Ordering::Equal,
-        };
-        self.priority.cmp(&other.priority).then(age).then_with(|| other.name.cmp(self.name))
+    /// Returns the sort key of a patch: the greater one is applied later and wins. Where the KEP does not decide, the
+    /// first name in alphabetical order wins, so that the result is deterministic.
+    fn rank(&self) -> (i64, bool, Reverse<Option<Timestamp>>, Reverse<&'d str>) {
+        (self.priority, self.created.is_some(), Reverse(self.created), Reverse(self.name))
     }
 
     /// Returns why this patch wins over the other, in a few words.

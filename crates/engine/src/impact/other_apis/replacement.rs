@@ -227,10 +227,7 @@ fn schedule_replacements(
     replacements: Replacements<'_>,
     forecast: &mut FoundationDbReplacementForecast<'_>,
 ) {
-    forecast.groups.sort_by(|one, other| {
-        let key = |group: &TaintedProcessGroup<'_>| (group.replacing.is_none(), group.replacing);
-        key(one).cmp(&key(other)).then_with(|| one.id.cmp(other.id))
-    });
+    forecast.groups.sort_by_key(|group| (group.replacing.is_none(), group.replacing, group.id));
     if replacements.enabled() != Some(true) {
         let note = "automatic replacements are off: process groups are marked, but they are replaced only with `enabled: true`";
         return forecast.notes.push(note.to_owned());

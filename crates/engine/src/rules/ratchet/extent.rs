@@ -117,23 +117,15 @@ pub(crate) fn filter_or_empty(patch: DevicePatch<'_>) -> TaintSelector<'_> {
 /// match.
 pub(crate) fn is_new_selector_same_or_narrower(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
     let keeps = |old: Option<&str>, new: Option<&str>| old.is_none() || old == new;
+    let expressions = |selector: TaintSelector<'_>| -> HashSet<String> {
+        selector.selectors().iter().map(|one| one.json().to_json()).collect()
+    };
     keeps(old.driver(), new.driver())
         && keeps(old.pool(), new.pool())
         && keeps(old.device(), new.device())
         && keeps(old.device_class_name(), new.device_class_name())
-        && new_has_all_expressions_of_old(old, new)
-}
-
-/// True if the new selector has every expression of the old one. All expressions of a selector must hold, so additional
-/// ones only make it select less.
-fn new_has_all_expressions_of_old(old: TaintSelector<'_>, new: TaintSelector<'_>) -> bool {
-    if old.selectors().is_empty() {
-        return true;
-    }
-    let texts = |selector: TaintSelector<'_>| -> HashSet<String> {
-        selector.selectors().iter().map(|one| one.json().to_json()).collect()
-    };
-    texts(old).is_subset(&texts(new))
+        // All expressions of a selector must hold, so additional ones only make it select less.
+        && (old.selectors().is_empty() || expressions(old).is_subset(&expressions(new)))
 }
 
 /// True if both taints have the same key and value, so that the same tolerations match them. Effects are

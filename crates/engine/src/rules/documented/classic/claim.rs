@@ -37,7 +37,12 @@ pub(super) fn check_classic_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, sp
         cx.report(CLASSIC_CLASS_NAME, &name_at).required("");
     } else {
         naming::check_dns_subdomain(cx, CLASSIC_CLASS_NAME, &name_at, name);
-        check_class_exists(cx, &name_at, name);
+        // Only if the existing classes are known.
+        if let Some(classes) = cx.context.classes.filter(|classes| !classes.has(name)) {
+            cx.report(UNKNOWN_RESOURCE_CLASS, &name_at)
+                .not_found(name, "no known ResourceClass has this name")
+                .help(classes.describe());
+        }
     }
     let mode = spec.allocation_mode();
     if !mode.is_empty() && !ALLOCATION_MODES.contains(&mode) {
@@ -47,15 +52,5 @@ pub(super) fn check_classic_spec(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, sp
             mode,
             &ALLOCATION_MODES,
         );
-    }
-}
-
-/// Reports a class that does not exist, if the existing classes are known.
-fn check_class_exists(cx: &mut RuleContext<'_, '_>, at: &Path<'_>, name: &str) {
-    let Some(classes) = cx.context.classes else { return };
-    if !classes.has(name) {
-        cx.report(UNKNOWN_RESOURCE_CLASS, at)
-            .not_found(name, "no known ResourceClass has this name")
-            .help(classes.describe());
     }
 }
