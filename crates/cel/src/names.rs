@@ -9,17 +9,6 @@ use super::types::{self, Type};
 /// The only value of the enum `google.protobuf.NullValue`.
 pub(super) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
 
-/// The type that a message name such as `google.protobuf.Duration` refers to, with the name by which its fields are
-/// looked up.
-pub(super) enum MessageTypeLookup {
-    Of(Type, String),
-    /// The name is that of a type without fields that an expression could set.
-    OtherType(String),
-    /// The name is that of a variable, not of a type.
-    Variable(Type, String),
-    Undeclared,
-}
-
 /// The type of a declared identifier; `None` if it is not declared. A leading dot refers to the root
 /// namespace, in which everything is declared.
 pub(super) fn declared_identifier_type(name: &str, env: CelEnv) -> Option<Type> {
@@ -34,24 +23,8 @@ pub(super) fn declared_identifier_type(name: &str, env: CelEnv) -> Option<Type> 
     }
 }
 
-/// Resolves a message name, such as `google.protobuf.Duration`.
-pub(super) fn message_type(name: &str, env: CelEnv) -> MessageTypeLookup {
-    let name = name.strip_prefix('.').unwrap_or(name);
-    if let Some(found) = type_named(name, env) {
-        return match field_lookup_name(&found, name, env) {
-            Some(message) => MessageTypeLookup::Of(found, message.to_owned()),
-            None => MessageTypeLookup::OtherType(found.bare_name()),
-        };
-    }
-    match declared_identifier_type(name, env) {
-        // Only names of types are looked for since names have scopes.
-        Some(found) if !env.scoped_names => MessageTypeLookup::Variable(found, name.to_owned()),
-        _ => MessageTypeLookup::Undeclared,
-    }
-}
-
 /// The name by which the fields of a type with this name are looked up; `None` if the type has no fields to set.
-fn field_lookup_name<'n>(found: &Type, name: &'n str, env: CelEnv) -> Option<&'n str> {
+pub(super) fn field_lookup_name<'n>(found: &Type, name: &'n str, env: CelEnv) -> Option<&'n str> {
     match found {
         Type::Null => Some("google.protobuf.NullValue"),
         Type::Duration => Some("google.protobuf.Duration"),

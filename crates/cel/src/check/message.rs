@@ -3,30 +3,33 @@
 //! The device is a message too. The types of the Kubernetes libraries have no fields.
 
 use super::{Checker, undeclared_message};
-use crate::names::{self, MessageTypeLookup};
+use crate::names;
 use crate::tree::{NodeId, StructField};
 use crate::types::Type;
 
 impl<'t> Checker<'t, '_> {
     /// Checks a message literal and its fields; returns its type.
     pub(super) fn check_message(&mut self, id: NodeId, name: &str, fields: &'t [StructField]) -> Type {
-        let message = match self.loop_variable_type(name) {
-            Some(found) if !self.env.scoped_names => MessageTypeLookup::Variable(found, name.to_owned()),
-            _ => names::message_type(name, self.env),
-        };
-        let (found, message) = match message {
-            MessageTypeLookup::Of(found, message) => (found, message),
-            MessageTypeLookup::OtherType(message) => {
-                self.report(id, format!("'{message}' is not a message type"));
-                (Type::Error, message)
-            }
-            MessageTypeLookup::Variable(found, message) => {
+        let (env, plain) = (self.env, name.strip_prefix('.').unwrap_or(name));
+        // Only names of types are looked for since names have scopes.
+        let unscoped = |found: Option<Type>| found.filter(|_| !env.scoped_names);
+        let local = unscoped(self.loop_variable_type(name)).map(|found| (found, name));
+        let (found, message) = match names::type_named(plain, env) {
+            Some(found) if local.is_none() => match names::field_lookup_name(&found, plain, env) {
+                Some(message) => (found, message.to_owned()),
+                None => {
+                    self.report(id, format!("'{}' is not a message type", found.bare_name()));
+                    (Type::Error, found.bare_name())
+                }
+            },
+            _ => {
+                let declared = || Some((unscoped(names::declared_identifier_type(plain, env))?, plain));
+                let Some((found, message)) = local.or_else(declared) else {
+                    self.report(id, undeclared_message(name));
+                    return Type::Error;
+                };
                 self.report(id, format!("'{}' is not a type", found.bare_name()));
-                (Type::Error, message)
-            }
-            MessageTypeLookup::Undeclared => {
-                self.report(id, undeclared_message(name));
-                return Type::Error;
+                (Type::Error, message.to_owned())
             }
         };
         for field in fields {
