@@ -80,10 +80,10 @@ fn append_decoded_escape<'t>(
     let letter = chars.next().unwrap_or('\\');
     let (digits, radix) = match letter {
         'u' | 'U' if is_bytes => return Err("unable to unescape string"),
-        'x' | 'X' => (chars.as_str().get(..2), 16),
-        'u' => (chars.as_str().get(..4), 16),
-        'U' => (chars.as_str().get(..8), 16),
-        '0'..='3' => (escape.get(..3), 8),
+        'x' | 'X' => (1..3, 16),
+        'u' => (1..5, 16),
+        'U' => (1..9, 16),
+        '0'..='3' => (0..3, 8),
         plain => {
             out.push(match plain {
                 'a' => 0x07,
@@ -99,10 +99,8 @@ fn append_decoded_escape<'t>(
             return Ok(chars.as_str());
         }
     };
-    let digits = digits.unwrap_or("");
-    let rest = if radix == 8 { escape } else { chars.as_str() };
-    let rest = rest.get(digits.len()..).unwrap_or("");
-    let code = u32::from_str_radix(digits, radix).ok();
+    let rest = escape.get(digits.end..).unwrap_or("");
+    let code = u32::from_str_radix(escape.get(digits).unwrap_or(""), radix).ok();
     if is_bytes {
         out.push(code.and_then(|code| u8::try_from(code).ok()).ok_or("unable to unescape string")?);
     } else {
