@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::outcome::Failure;
 use super::policies;
-use tollgate_document::doc::Value;
 use tollgate_document::source::{LineIndex, documents, list};
 use tollgate_engine::engine::ResourceClasses;
 
@@ -20,12 +19,14 @@ pub(super) fn load_resource_classes(paths: &[PathBuf]) -> Result<Option<Arc<Reso
         let lines = LineIndex::from_text(&file.text);
         for document in documents(&file.text) {
             let document = document.map_err(|fault| fault.input_error(&file.name, &lines))?;
-            for item in
-                list::objects(document.doc.root()).filter(|item| is_resource_class(item.typed_value()))
-            {
+            for item in list::objects(document.doc.root()) {
                 let class = item.typed_value();
                 let name = class.get("metadata").get("name").str();
-                classes.insert(name.into(), class.get("driverName").str().into());
+                let is_class = class.get("kind").str() == "ResourceClass"
+                    && class.get("apiVersion").str() == "cdi.k8s.io/v1alpha1";
+                if is_class && !name.is_empty() {
+                    classes.insert(name.into(), class.get("driverName").str().into());
+                }
             }
         }
     }
@@ -36,10 +37,4 @@ pub(super) fn load_resource_classes(paths: &[PathBuf]) -> Result<Option<Arc<Reso
         return Err(Failure::Input(message));
     }
     Ok(Some(Arc::new(ResourceClasses(classes))))
-}
-
-fn is_resource_class(value: Value<'_>) -> bool {
-    value.get("kind").str() == "ResourceClass"
-        && value.get("apiVersion").str() == "cdi.k8s.io/v1alpha1"
-        && !value.get("metadata").get("name").str().is_empty()
 }

@@ -228,11 +228,8 @@ impl Arguments {
 
     /// Returns the CA bundle of the flags as PEM; `None` with `--no-ca-bundle`, and an error if no flag sets it.
     fn read_ca_bundle(&self) -> Result<Option<Vec<u8>>, Failure> {
-        let file = match (&self.cert_dir, &self.ca_file) {
-            (Some(directory), _) => Some(directory.join("ca.crt")),
-            (None, file) => file.clone(),
-        };
-        match (file, &self.ca_bundle) {
+        let in_folder = self.cert_dir.as_ref().map(|directory| directory.join("ca.crt"));
+        match (in_folder.or_else(|| self.ca_file.clone()), &self.ca_bundle) {
             (Some(file), _) => Ok(Some(read_ca_file_refusing_private_key(&file)?)),
             (None, Some(pem)) => Ok(Some(pem.clone().into_bytes())),
             (None, None) if self.no_ca_bundle => Ok(None),

@@ -33,7 +33,7 @@ use baseline::NewBaselineAndCheckedFiles;
 pub(super) use check::WorkItem;
 use check::{FileChecker, FileOutput};
 use claims::RunClaims;
-use fix::{FixArguments, FixMode};
+use fix::FixArguments;
 use fold::FolderFindingLimiter;
 use inputs::{FoundInputs, WalkArgs};
 use settings::{CheckSettings, InputConfigurations, InputWithSettings};
@@ -211,7 +211,7 @@ impl RunOutput<'_, '_> {
 impl Arguments {
     pub(super) fn run(&self, console: &mut Console) -> Result<ExitCounts, Failure> {
         let format = self.stdout_format_allowed_with_statistics()?;
-        let mode = self.fix_mode()?;
+        let mode = self.fixes.mode()?;
         let FoundInputs { work, mut not_read, kustomizations, .. } = self.find_inputs(console)?;
         let mut configurations = InputConfigurations::new(&self.config)?;
         let (mut work, excluded) = configurations.assign_settings_and_count_excluded(work)?;
@@ -259,14 +259,6 @@ impl Arguments {
             |event| output.handle_event(event),
         )?;
         output.finish(self, &settings, is_diff)
-    }
-
-    /// Returns the mode of `--fix` and `--diff`; `None` without them.
-    fn fix_mode(&self) -> Result<Option<FixMode>, Failure> {
-        if self.fixes.unsafe_fixes && self.fixes.mode().is_none() {
-            return Err(Failure::Usage("--unsafe-fixes requires --fix or --diff".to_owned()));
-        }
-        Ok(self.fixes.mode())
     }
 
     /// Searches for the inputs, except reports that this run overwrites.

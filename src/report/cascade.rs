@@ -32,8 +32,7 @@ pub(super) fn describe_consequences(cause: &LocatedFinding, all: &[LocatedFindin
             format!("`{name}` in line {}", finding.location.line)
         })
         .collect();
-    let names: Vec<&str> = following.iter().map(String::as_str).collect();
-    match names.as_slice() {
+    match following.as_slice() {
         [] => None,
         [one] => Some(format!("1 more error follows from this: the unknown field {one}")),
         several => Some(format!(

@@ -35,9 +35,4 @@ impl FileReportPart {
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
-
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.text.len()
-    }
 }

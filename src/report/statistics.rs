@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::json::to_escaped_json;
 use super::record::{collect_records, record};
 use super::{DocumentResult, Format, ReportRenderer, Summary, docs_url};
-use tollgate_engine::rules::{FindingLevel, RuleOrigin};
+use tollgate_engine::engine::Diagnostic;
 
 /// Number of findings for each rule, origin and level.
 #[derive(Clone, Default, Debug)]
@@ -24,9 +24,8 @@ impl Statistics {
             *self.counts.entry(UNREADABLE).or_default() += 1;
         }
         for located in entry.findings {
-            let (origin, level): (RuleOrigin, FindingLevel) =
-                (located.diagnostic.origin, located.diagnostic.level);
-            let key = (located.diagnostic.finding.rule.id, origin.name(), level.name());
+            let Diagnostic { finding, origin, level, .. } = &located.diagnostic;
+            let key = (finding.rule.id, origin.name(), level.name());
             *self.counts.entry(key).or_default() += 1;
         }
     }

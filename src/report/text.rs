@@ -174,13 +174,11 @@ fn push_unreadable(out: &mut String, error: &InputError, text: &str, renderer: &
     let title = Severity::ERROR.primary_title(replace_control_chars(&error.message)).id("unreadable");
     let group = if error.line == 0 {
         title.element(Origin::path(sanitize::sanitize_as_line(&error.file).into_owned()))
+    } else if text.is_empty() {
+        title.element(snippet_origin(&error.file, error.line, error.column))
     } else {
         let line = SnippetLine::cut_around_mark(text, error.line, &(error.at..error.at));
-        if text.is_empty() {
-            title.element(snippet_origin(&error.file, error.line, error.column))
-        } else {
-            line.add_to_group(Group::with_title(title), AnnotationKind::Primary, &error.file, error.column)
-        }
+        line.add_to_group(Group::with_title(title), AnnotationKind::Primary, &error.file, error.column)
     };
     push_group(out, renderer, group);
 }

@@ -78,7 +78,10 @@ fn completions_at(document: &OpenDocument, cursor: &Cursor<'_>) -> Vec<Completio
             None => Vec::new(),
         },
         (CursorPlace::Key, Some(shape)) => {
-            let mut found = complete_missing_keys(text, cursor, shape, vocabulary);
+            // Where a list is expected, each field starts an item.
+            let item = vocabulary.type_of_child(shape, Step::Item).filter(|_| !cursor.is_json);
+            let (owner, dash) = item.map_or((shape, ""), |item| (item, "- "));
+            let mut found = complete_keys(text, cursor, vocabulary.fields(owner), dash);
             found.extend(complete_value(cursor, shape, vocabulary));
             found
         }
@@ -98,22 +101,7 @@ fn completions_at(document: &OpenDocument, cursor: &Cursor<'_>) -> Vec<Completio
     }
 }
 
-/// Returns the fields that the object at the cursor does not have yet, required ones first. Where a list is
-/// expected, each starts with a dash.
-fn complete_missing_keys(
-    text: &str,
-    cursor: &Cursor<'_>,
-    shape: ValueType,
-    vocabulary: &Vocabulary<'_>,
-) -> Vec<Completion> {
-    let item = vocabulary.type_of_child(shape, Step::Item).filter(|_| !cursor.is_json);
-    let (rows, dash) = match item {
-        Some(item) => (vocabulary.fields(item), "- "),
-        None => (vocabulary.fields(shape), ""),
-    };
-    complete_keys(text, cursor, rows, dash)
-}
-
+/// Returns the fields in `rows` that the object at the cursor does not have yet, required ones first, each after `dash`.
 fn complete_keys(
     text: &str,
     cursor: &Cursor<'_>,

@@ -256,22 +256,13 @@ impl<'a, W: Write> Session<'a, W> {
     fn open_document(&mut self, params: Value<'_>) -> io::Result<()> {
         let document = params.get("textDocument");
         let uri = document.get("uri").str();
-        let failure = self.insert_document_returning_config_failure(
-            uri,
-            document.get("version").int(),
-            document.get("text").str(),
-        );
+        self.insert_document(uri, document.get("version").int(), document.get("text").str())?;
         self.queue_check(uri);
-        failure.map_or(Ok(()), |failure| self.show_config_failure(&failure))
+        Ok(())
     }
 
-    /// Adds an open document. Returns why its configuration does not load; `None` if it does.
-    fn insert_document_returning_config_failure(
-        &mut self,
-        uri: &str,
-        version: Option<i64>,
-        text: &str,
-    ) -> Option<String> {
+    /// Adds an open document, and shows why its configuration does not load, if so.
+    fn insert_document(&mut self, uri: &str, version: Option<i64>, text: &str) -> io::Result<()> {
         let path = path_of_uri(uri);
         let (judge, failure) = self.judges.checker_for(path.as_deref(), None);
         let file = path.map_or_else(|| uri.to_owned(), |path| path.display().to_string());
@@ -279,7 +270,7 @@ impl<'a, W: Write> Session<'a, W> {
         let opened = OpenDocument { version, generation: 0, file, text, judge, problems: None };
         self.lost.remove(uri);
         self.documents.insert(uri.to_owned(), opened);
-        failure
+        failure.map_or(Ok(()), |failure| self.show_config_failure(&failure))
     }
 
     fn change_document(&mut self, params: Value<'_>) -> io::Result<()> {
@@ -288,8 +279,7 @@ impl<'a, W: Write> Session<'a, W> {
         let (encoding, changes) = (self.encoding, params.get("contentChanges"));
         // A range of a text that is not known means nothing; a whole text makes it known again.
         if self.lost.contains(uri) && replaces_whole_text(changes) {
-            let failure = self.insert_document_returning_config_failure(uri, None, "");
-            failure.map_or(Ok(()), |failure| self.show_config_failure(&failure))?;
+            self.insert_document(uri, None, "")?;
         }
         let Some(open) = self.documents.get_mut(uri) else { return Ok(()) };
         if open.apply_changes(changes, encoding) {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::iter;
 
 use clap::ValueEnum;
 
@@ -232,11 +233,10 @@ fn expression_record(item: &NamedExpression) -> Json {
 /// Returns an error if an expression is longer than API servers accept.
 fn check_expression_lengths(export: &Exported) -> Result<(), Failure> {
     for policy in &export.policies {
-        let texts = policy.variables.iter().map(|variable| &variable.expression);
-        let texts = texts.chain(policy.validations.iter().map(|validation| &validation.expression));
-        let messages =
-            policy.validations.iter().filter_map(|validation| validation.message_expression.as_ref());
-        let texts = texts.chain(messages);
+        let validations = policy.validations.iter();
+        let validations = validations
+            .flat_map(|one: &ExportedValidation| iter::once(&one.expression).chain(&one.message_expression));
+        let texts = policy.variables.iter().map(|variable| &variable.expression).chain(validations);
         if let Some(long) =
             texts.map(|text| text.chars().count()).max().filter(|long| *long > MAX_EXPRESSION_CHARS)
         {

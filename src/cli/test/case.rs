@@ -88,10 +88,10 @@ impl<'t> TestFile<'t> {
             all
         });
         let now = string_or_default(root.get("now"), DEFAULT_NOW);
-        let line = |test: Value<'_>| self.document.offset + test.span().start as usize;
+        let start = |test: Value<'_>| self.document.offset + test.span().start as usize;
         let cases = root.get("tests").items().map(|test| CaseOutcome {
             name: test.get("name").str().to_owned(),
-            line: self.lines.line_and_column(line(test)).0,
+            line: self.lines.line_and_column(start(test)).0,
             failure: run_case(&engine, test, string_or_default(test.get("now"), now), &namespaces),
         });
         Ok(cases.collect())

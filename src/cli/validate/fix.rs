@@ -10,6 +10,7 @@ use tollgate_document::finding::Applicability;
 use super::super::check::{TextChecker, TextSource};
 use super::super::diff::{self, HunkHeaderLineCounts};
 use super::super::fix::{FixedText, Fixer};
+use super::super::outcome::Failure;
 
 /// Flags of `validate` about fixes.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -21,7 +22,7 @@ pub(super) struct FixArguments {
 
     /// Also apply fixes that might change the meaning of an object or activate a taint
     #[arg(long)]
-    pub(super) unsafe_fixes: bool,
+    unsafe_fixes: bool,
 
     /// Print the fixes as a patch without changing files; exit 1 if there are fixes
     #[arg(long)]
@@ -50,11 +51,15 @@ pub(super) struct FixOutcome {
 }
 
 impl FixArguments {
-    /// Returns how fixes are applied; `None` without `--fix` and `--diff`, because `--unsafe-fixes` alone has no
-    /// effect.
-    pub(super) fn mode(self) -> Option<FixMode> {
+    /// Returns how fixes are applied; `None` without `--fix` and `--diff`. An error for `--unsafe-fixes` alone, which
+    /// has no effect.
+    pub(super) fn mode(self) -> Result<Option<FixMode>, Failure> {
         let applies = if self.unsafe_fixes { Applicability::Unsafe } else { Applicability::Safe };
-        (self.fix || self.diff).then_some(FixMode { applies, diff: self.diff })
+        let mode = (self.fix || self.diff).then_some(FixMode { applies, diff: self.diff });
+        if self.unsafe_fixes && mode.is_none() {
+            return Err(Failure::Usage("--unsafe-fixes requires --fix or --diff".to_owned()));
+        }
+        Ok(mode)
     }
 }
 

@@ -105,7 +105,6 @@ impl<'t> Scanner<'t> {
     fn finish_line_after_flow(&mut self, at: usize, end: usize) -> usize {
         let rest = self.slice(at..end);
         if let Some(comment) = rest.find('#').map(|comment| at + comment)
-            && self.found.is_none()
             && (comment..end).contains(&self.at)
         {
             self.record_cursor_place_unless_found(CursorPlace::Comment, comment, at + rest.trim_end().len());
