@@ -15,13 +15,14 @@ impl<'t> Checker<'t, '_> {
         let unscoped = |found: Option<Type>| found.filter(|_| !env.scoped_names);
         let local = unscoped(self.loop_variable_type(name)).map(|found| (found, name));
         let (found, message) = match names::type_named(plain, env) {
-            Some(found) if local.is_none() => match names::field_lookup_name(&found, plain, env) {
-                Some(message) => (found, message.to_owned()),
-                None => {
+            Some(found) if local.is_none() => {
+                if let Some(message) = names::field_lookup_name(&found, plain, env) {
+                    (found, message.to_owned())
+                } else {
                     self.report(id, format!("'{}' is not a message type", found.bare_name()));
                     (Type::Error, found.bare_name())
                 }
-            },
+            }
             _ => {
                 let declared = || Some((unscoped(names::declared_identifier_type(plain, env))?, plain));
                 let Some((found, message)) = local.or_else(declared) else {
