@@ -5,7 +5,7 @@
 
 use crate::inventory::{Device, Inventory, Slice};
 use crate::node::{Node, NodeSelection};
-use crate::pools::PoolState;
+use crate::pools::{PoolState, SharedCounters};
 use crate::usage::DeviceUsage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};
@@ -66,14 +66,9 @@ impl<'d> Inventory<'d> {
         let mut found = vec![Some(DeviceObstacle::NoNode); self.devices.len()];
         for pool in &self.pools {
             let slices: Vec<(usize, &Slice<'d>)> =
-                pool.slices.iter().map(|&index| (index, self.slice(index))).collect();
-            // Those of the slices, and of the devices that have their own.
-            let selections = || {
-                slices.iter().flat_map(|(_, slice)| {
-                    let devices = self.devices_of(slice).iter().filter(|_| slice.has_nodes_per_device());
-                    std::iter::once(slice.nodes).chain(devices.map(|device| device.nodes))
-                })
-            };
+                pool.slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?))).collect();
+            let selections =
+                || slices.iter().flat_map(|(_, slice)| self.slice_and_device_node_selections(slice));
             let has_wide = selections().any(may_match_unnamed_nodes);
             let has_selector = selections().any(|selection| matches!(selection, NodeSelection::Selector(_)));
             let named = selections().filter_map(|selection| match selection {
@@ -104,6 +99,16 @@ impl<'d> Inventory<'d> {
             }
         }
         found
+    }
+
+    /// The node selections of a slice and of those devices that have their own.
+    fn slice_and_device_node_selections<'s>(
+        &'s self,
+        slice: &'s Slice<'d>,
+    ) -> impl Iterator<Item = NodeSelection<'d>> + 's {
+        let devices = if slice.has_nodes_per_device() { slice.devices.clone() } else { 0..0 };
+        let devices = self.devices.get(devices).into_iter().flatten().map(|device| device.nodes);
+        std::iter::once(slice.nodes).chain(devices)
     }
 
     /// Records an obstacle for the devices of slices that the allocator ignores on every node.
@@ -143,24 +148,24 @@ impl<'d> Inventory<'d> {
             merge_obstacle_keeping_available(found, slice.devices.clone(), Some(DeviceObstacle::Outdated))
         });
         let pool = self.build_pool_unless_outdated(&newest);
-        let unusable = match pool {
+        let unusable = match pool.as_ref().map(|pool| pool.state) {
             None => DeviceObstacle::Outdated,
-            Some(pool) => match pool.state {
-                PoolState::Incomplete => DeviceObstacle::PoolIncomplete,
-                PoolState::Invalid => DeviceObstacle::PoolInvalid,
-                PoolState::Usable => {
-                    let left = pool.counters.left_after_claims(self, usage);
-                    for index in pool.devices {
-                        let device = self.device(index);
-                        if !self.slice(device.slice).has_nodes_per_device() || reaches(device.nodes) {
-                            let suffices = || pool.counters.suffice_for_device(&left, index);
-                            let obstacle = self.obstacle_in_usable_pool(device, suffices, usage);
-                            merge_obstacle_keeping_available(found, index..index + 1, obstacle);
-                        }
+            Some(PoolState::Incomplete) => DeviceObstacle::PoolIncomplete,
+            Some(PoolState::Invalid) => DeviceObstacle::PoolInvalid,
+            Some(PoolState::Usable) => {
+                let Some(pool) = pool else { return };
+                let left = CountersLeft::new(self, &pool.counters, usage);
+                for index in pool.devices {
+                    let Some(device) = self.devices.get(index) else { continue };
+                    let owns_selection =
+                        self.slices.get(device.slice).is_some_and(Slice::has_nodes_per_device);
+                    if !owns_selection || reaches(device.nodes) {
+                        let obstacle = self.obstacle_in_usable_pool(index, device, &left, usage);
+                        merge_obstacle_keeping_available(found, index..index + 1, obstacle);
                     }
-                    return;
                 }
-            },
+                return;
+            }
         };
         let current = reaching.iter().filter(|(index, _)| newest.contains(index));
         current.for_each(|(_, slice)| {
@@ -168,13 +173,13 @@ impl<'d> Inventory<'d> {
         });
     }
 
-    /// The reason why a device of a complete and valid pool cannot be allocated. `counters_suffice` says whether its
-    /// pool has what the device consumes.
+    /// The reason why a device of a complete and valid pool cannot be allocated.
     // upstream v1.37 allocateDevice, isSelectable
     fn obstacle_in_usable_pool(
         &self,
+        index: usize,
         device: &Device<'d>,
-        counters_suffice: impl FnOnce() -> bool,
+        left: &CountersLeft<'_>,
         usage: &DeviceUsage<'d>,
     ) -> Option<DeviceObstacle> {
         let features = self.semantics.features;
@@ -190,7 +195,37 @@ impl<'d> Inventory<'d> {
         let is_share = device.is_shareable && features.consumable_capacity;
         let bare_share_counts = self.semantics.bare_share_holds_counters;
         let holds_counters = is_share && usage.has_shares_holding_counters(device.key, bare_share_counts);
-        (!holds_counters && !counters_suffice()).then_some(DeviceObstacle::CountersUsedUp)
+        (!holds_counters && !left.suffice_for(index)).then_some(DeviceObstacle::CountersUsedUp)
+    }
+}
+
+/// The shared counters of a pool, less the amounts that allocated devices consume.
+struct CountersLeft<'c> {
+    counters: &'c SharedCounters,
+    left: Vec<i128>,
+    /// Allocated devices consume more of some counter than the slices publish.
+    is_overdrawn: bool,
+}
+
+impl<'c> CountersLeft<'c> {
+    fn new(
+        inventory: &Inventory<'_>,
+        counters: &'c SharedCounters,
+        usage: &DeviceUsage<'_>,
+    ) -> CountersLeft<'c> {
+        let left = counters.left_after_claims(inventory, usage);
+        CountersLeft { counters, is_overdrawn: left.iter().any(|left| *left < 0), left }
+    }
+
+    /// True if no counter of the pool drops below zero when the device is allocated.
+    // upstream v1.37 checkAvailableCounters
+    fn suffice_for(&self, device: usize) -> bool {
+        let taken = self.counters.consumed_by_device(device);
+        let sum = |counter: usize| -> i128 {
+            taken.iter().filter(|(number, _)| *number == counter).map(|(_, amount)| *amount).sum()
+        };
+        let suffices = |counter: usize| self.left.get(counter).is_some_and(|left| *left >= sum(counter));
+        !self.is_overdrawn && taken.iter().all(|(counter, _)| suffices(*counter))
     }
 }
 

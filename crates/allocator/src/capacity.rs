@@ -13,14 +13,60 @@ use tollgate_formats::quantity::Quantity;
 pub(crate) struct Capacity<'d> {
     pub(crate) name: &'d str,
     value: Quantity<'d>,
-    /// The `requestPolicy` of the capacity: its default and the amounts that requests may consume.
-    policy: Option<RequestPolicy<'d>>,
+    /// The `requestPolicy` of the capacity: its default and the amounts that requests may consume. Boxed because few
+    /// capacities have one and it is large.
+    policy: Option<Box<CapacityPolicy<'d>>>,
 }
+
+/// The request policy of a capacity: the amount that a request without a capacity requirement consumes, and the
+/// valid amounts.
+#[derive(Clone, Debug)]
+struct CapacityPolicy<'d> {
+    default: Option<Quantity<'d>>,
+    range: Option<ValidRange<'d>>,
+    valid_values: Vec<Quantity<'d>>,
+}
+
+#[derive(Clone, Debug)]
+struct ValidRange<'d> {
+    min: Option<Quantity<'d>>,
+    max: Option<Quantity<'d>>,
+    step: Option<Quantity<'d>>,
+}
+
+/// Why the amount that a request consumes cannot be computed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CapacityError {
+    /// The requested amount, or the amount it is rounded up to, overflows the arithmetic for the device's
+    /// range.
+    NotRepresentable { capacity: String, detail: String },
+    /// The computed amount is below zero.
+    Negative { capacity: String },
+}
+
+impl std::fmt::Display for CapacityError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let quoted = |name: &str| tollgate_formats::gofmt::quote(name);
+        match self {
+            CapacityError::NotRepresentable { capacity, detail } => write!(
+                f,
+                "capacity {}: capacity request cannot be represented in the device's range arithmetic: {detail}",
+                quoted(capacity)
+            ),
+            CapacityError::Negative { capacity } => {
+                write!(f, "capacity {}: capacity value is negative", quoted(capacity))
+            }
+        }
+    }
+}
+
+/// Error text for an amount of capacity that the scheduler's integer arithmetic cannot represent.
+type UnrepresentableAmountMessage = String;
 
 impl<'d> Capacity<'d> {
     pub(crate) fn new(name: &'d str, capacity: view::Capacity<'d>) -> Capacity<'d> {
         let value = capacity.quantity().unwrap_or(Quantity::ZERO);
-        Capacity { name, value, policy: capacity.request_policy() }
+        Capacity { name, value, policy: capacity.request_policy().map(CapacityPolicy::new).map(Box::new) }
     }
 
     /// The remaining capacity when `used` billionths are consumed, in the same format as the published value.
@@ -39,98 +85,102 @@ impl<'d> Capacity<'d> {
         &self,
         requested: Option<&Quantity<'d>>,
         semantics: &AllocatorSemantics,
-    ) -> Result<Quantity<'d>, String> {
+    ) -> Result<Quantity<'d>, UnrepresentableAmountMessage> {
         let Some(requested) = requested else {
-            let default = self.policy.and_then(RequestPolicy::default);
-            return Ok(default.unwrap_or_else(|| self.value.clone()));
+            let default = self.policy.as_ref().and_then(|policy| policy.default.as_ref());
+            return Ok(default.unwrap_or(&self.value).clone());
         };
-        let Some(policy) = self.policy else { return Ok(requested.clone()) };
-        if let Some((range, min)) = policy.valid_range().and_then(|range| Some((range, range.min()?))) {
-            return match range.step() {
-                _ if *requested < min => Ok(min),
+        let Some(policy) = &self.policy else { return Ok(requested.clone()) };
+        if let Some(ValidRange { min: Some(min), step, .. }) = &policy.range {
+            return match step {
+                _ if requested < min => Ok(min.clone()),
                 None => Ok(requested.clone()),
-                Some(step) => {
-                    round_up_to_step(requested, &min, &step, uses_thousandths(range, semantics), semantics)
-                }
+                Some(step) => policy.round_up_to_step(requested, min, step, semantics),
             };
         }
-        let next_valid = valid_values(policy).find(|value| requested <= value);
-        Ok(next_valid.unwrap_or_else(|| requested.clone()))
+        let next_valid = policy.valid_values.iter().find(|&value| requested <= value);
+        Ok(next_valid.unwrap_or(requested).clone())
     }
 }
 
-/// The `validValues` of a policy.
-fn valid_values(policy: RequestPolicy<'_>) -> impl Iterator<Item = Quantity<'_>> {
-    policy.valid_values().items().filter_map(view::quantity)
-}
+impl<'d> CapacityPolicy<'d> {
+    fn new(policy: RequestPolicy<'d>) -> CapacityPolicy<'d> {
+        let range = policy.valid_range().map(|range: PolicyRange<'d>| ValidRange {
+            min: range.min(),
+            max: range.max(),
+            step: range.step(),
+        });
+        let valid_values = policy.valid_values().items().filter_map(view::quantity).collect();
+        CapacityPolicy { default: policy.default(), range, valid_values }
+    }
 
-/// Rounds a requested amount up to the next step of a range, in thousandths if `milli` is true.
-// upstream v1.36, v1.37 roundUpRange
-fn round_up_to_step<'d>(
-    requested: &Quantity<'d>,
-    min: &Quantity<'d>,
-    step: &Quantity<'d>,
-    milli: bool,
-    semantics: &AllocatorSemantics,
-) -> Result<Quantity<'d>, String> {
-    // The format of the result, where it is not that of the step.
-    static BINARY_FORMAT: LazyLock<Quantity<'static>> =
-        LazyLock::new(|| Quantity::parse("1Ki").unwrap_or(Quantity::ZERO));
-    let strict = semantics.unrepresentable_request_is_error;
-    let read = |quantity: &Quantity<'_>| if milli { quantity.milli_value() } else { quantity.value() };
-    if milli && !requested.fits_milli() {
-        return Err(format!("request {} is not a representable milli value", requested.text()));
+    // upstream v1.36, v1.37 roundUpRange
+    fn round_up_to_step(
+        &self,
+        requested: &Quantity<'d>,
+        min: &Quantity<'d>,
+        step: &Quantity<'d>,
+        semantics: &AllocatorSemantics,
+    ) -> Result<Quantity<'d>, UnrepresentableAmountMessage> {
+        // The format of the result, where it is not that of the step.
+        static BINARY_FORMAT: LazyLock<Quantity<'static>> =
+            LazyLock::new(|| Quantity::parse("1Ki").unwrap_or(Quantity::ZERO));
+        let milli = self.uses_thousandths(semantics);
+        let strict = semantics.unrepresentable_request_is_error;
+        let read = |quantity: &Quantity<'_>| if milli { quantity.milli_value() } else { quantity.value() };
+        if milli && !requested.fits_milli() {
+            return Err(format!("request {} is not a representable milli value", requested.text()));
+        }
+        if !milli && strict && requested.exceeds_i64_max() {
+            return Err(format!("request {} exceeds MaxInt64", requested.text()));
+        }
+        let (wanted, min, by) = (read(requested), read(min), read(step));
+        let added = wanted.wrapping_sub(min);
+        let Some((steps, rest)) = added.checked_div(by).zip(added.checked_rem(by)) else {
+            return Ok(requested.clone());
+        };
+        let steps = steps.wrapping_add(i64::from(rest != 0));
+        let rounded = by.checked_mul(steps).and_then(|rounded| rounded.checked_add(min));
+        if strict && rounded.is_none() {
+            let limit = if milli { "the milli-value range" } else { "MaxInt64" };
+            return Err(format!("rounding request {} up to the next step passes {limit}", requested.text()));
+        }
+        let rounded = by.wrapping_mul(steps).wrapping_add(min);
+        Ok(match milli {
+            true if rounded % 1000 == 0 => step.in_same_format(rounded / 1000, 0),
+            true => step.in_same_format(rounded, -3),
+            false if semantics.rounded_in_unit_of_step => step.in_same_format(rounded, 0),
+            false => BINARY_FORMAT.in_same_format(rounded, 0),
+        })
     }
-    if !milli && strict && requested.exceeds_i64_max() {
-        return Err(format!("request {} exceeds MaxInt64", requested.text()));
-    }
-    let (wanted, min, by) = (read(requested), read(min), read(step));
-    let added = wanted.wrapping_sub(min);
-    let Some((steps, rest)) = added.checked_div(by).zip(added.checked_rem(by)) else {
-        return Ok(requested.clone());
-    };
-    let steps = steps.wrapping_add(i64::from(rest != 0));
-    let rounded = by.checked_mul(steps).and_then(|rounded| rounded.checked_add(min));
-    if strict && rounded.is_none() {
-        let limit = if milli { "the milli-value range" } else { "MaxInt64" };
-        return Err(format!("rounding request {} up to the next step passes {limit}", requested.text()));
-    }
-    let rounded = by.wrapping_mul(steps).wrapping_add(min);
-    Ok(match milli {
-        true if rounded % 1000 == 0 => step.in_same_format(rounded / 1000, 0),
-        true => step.in_same_format(rounded, -3),
-        false if semantics.rounded_in_unit_of_step => step.in_same_format(rounded, 0),
-        false => BINARY_FORMAT.in_same_format(rounded, 0),
-    })
-}
 
-/// True if the range is computed in thousandths, which requires that all its values are whole
-/// thousandths.
-fn uses_thousandths(range: PolicyRange<'_>, semantics: &AllocatorSemantics) -> bool {
-    let step = range.step();
-    let fits = [&range.min(), &range.max(), &step].into_iter().flatten().all(Quantity::fits_milli);
-    semantics.fractional_ranges && fits && step.is_none_or(|step| step.milli_value() >= 1)
-}
+    /// True if the range is computed in thousandths, which requires that all its values are whole
+    /// thousandths.
+    fn uses_thousandths(&self, semantics: &AllocatorSemantics) -> bool {
+        let Some(ValidRange { min, max, step }) = &self.range else { return false };
+        let fits = [min, max, step].into_iter().flatten().all(Quantity::fits_milli);
+        semantics.fractional_ranges && fits && step.as_ref().is_none_or(|step| step.milli_value() >= 1)
+    }
 
-/// True if a request may consume this amount: the default, one of the valid values, or a step of the
-/// range.
-fn is_valid_amount(policy: RequestPolicy<'_>, taken: &Quantity<'_>, semantics: &AllocatorSemantics) -> bool {
-    if policy.default().as_ref() == Some(taken) {
-        return true;
+    /// True if a request may consume this amount: the default, one of the valid values, or a step of the
+    /// range.
+    fn is_valid_amount(&self, taken: &Quantity<'_>, semantics: &AllocatorSemantics) -> bool {
+        if self.default.as_ref() == Some(taken) {
+            return true;
+        }
+        let Some(ValidRange { min, max, step }) = &self.range else {
+            return self.valid_values.is_empty() || self.valid_values.iter().any(|value| value == taken);
+        };
+        if max.as_ref().is_some_and(|max| taken > max) {
+            return false;
+        }
+        let Some(step) = step else { return true };
+        let milli = self.uses_thousandths(semantics);
+        let read = |quantity: &Quantity<'_>| if milli { quantity.milli_value() } else { quantity.value() };
+        let min = min.as_ref().map_or(0, read);
+        let on_step = read(taken).wrapping_sub(min).checked_rem(read(step)) == Some(0);
+        on_step && (!milli || taken.fits_milli())
     }
-    let Some(range) = policy.valid_range() else {
-        let mut values = valid_values(policy).peekable();
-        return values.peek().is_none() || values.any(|value| value == *taken);
-    };
-    if range.max().is_some_and(|max| *taken > max) {
-        return false;
-    }
-    let Some(step) = range.step() else { return true };
-    let milli = uses_thousandths(range, semantics);
-    let read = |quantity: &Quantity<'_>| if milli { quantity.milli_value() } else { quantity.value() };
-    let min = range.min().as_ref().map_or(0, read);
-    let on_step = read(taken).wrapping_sub(min).checked_rem(read(&step)) == Some(0);
-    on_step && (!milli || taken.fits_milli())
 }
 
 /// Amounts of a device's capacities in billionths of their unit, each with the name of the capacity.
@@ -161,35 +211,30 @@ pub(crate) fn requested_amounts<'d>(
 }
 
 /// The amount that a request consumes of each capacity of a device. `None` if a policy does not allow the
-/// amount, too little is left after `used`, or the device lacks a requested capacity. An error says why the amount
-/// cannot be computed: it is below zero, or overflows the arithmetic for the device's range.
+/// amount, too little is left after `used`, or the device lacks a requested capacity.
 // upstream v1.36, v1.37 CmpRequestOverCapacity
 pub(crate) fn consumed_amounts_if_fitting<'d>(
     requested: &[(&'d str, Quantity<'d>)],
     capacities: &[Capacity<'d>],
     used: impl Fn(&str) -> i128,
     semantics: &AllocatorSemantics,
-) -> Result<Option<Vec<(&'d str, Quantity<'d>)>>, String> {
+) -> Result<Option<Vec<(&'d str, Quantity<'d>)>>, CapacityError> {
     if requested.iter().any(|(name, _)| !capacities.iter().any(|capacity| capacity.name == *name)) {
         return Ok(None);
     }
     let mut taken = Vec::with_capacity(capacities.len());
     for capacity in capacities {
         let request = requested.iter().find(|(name, _)| *name == capacity.name).map(|(_, amount)| amount);
-        let error =
-            |detail: &str| format!("capacity {}: {detail}", tollgate_formats::gofmt::quote(capacity.name));
         let amount = capacity.consumed_amount(request, semantics).map_err(|detail| {
-            error(&format!(
-                "capacity request cannot be represented in the device's range arithmetic: {detail}"
-            ))
+            CapacityError::NotRepresentable { capacity: capacity.name.to_owned(), detail }
         })?;
         if semantics.unrepresentable_request_is_error && amount.sign() < 0 {
-            return Err(error("capacity value is negative"));
+            return Err(CapacityError::Negative { capacity: capacity.name.to_owned() });
         }
         taken.push((capacity.name, amount));
     }
     let fits = capacities.iter().zip(&taken).all(|(capacity, (name, amount))| {
-        capacity.policy.is_none_or(|policy| is_valid_amount(policy, amount, semantics))
+        capacity.policy.as_ref().is_none_or(|policy| policy.is_valid_amount(amount, semantics))
             && used(name).saturating_add(amount.nano_value()) <= capacity.value.nano_value()
     });
     Ok(fits.then_some(taken))

@@ -5,7 +5,7 @@
 
 use crate::capacity;
 use crate::constraint::ConstraintState;
-use crate::outcome::{AllocationNodes, UnschedulableReason};
+use crate::outcome::{AllocationNodes, ClaimName, UnschedulableReason};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use tollgate_api::profile::AllocatorSemantics;
@@ -38,8 +38,7 @@ pub struct ClaimsToAllocate<'d> {
 /// A claim that needs an allocation, with its requests and constraints prepared for the search on every node.
 #[derive(Debug)]
 pub(crate) struct PreparedClaim<'d> {
-    /// The claim in messages: `namespace/name`.
-    pub(crate) id: String,
+    pub(crate) id: ClaimName<'d>,
     pub(crate) requests: Vec<PreparedRequest<'d>>,
     /// `None` for a constraint type that Tollgate does not know.
     pub(crate) constraints: Vec<Option<ConstraintState<'d>>>,
@@ -104,8 +103,7 @@ impl<'d> PreparedClaim<'d> {
         classes: &Classes<'d>,
         semantics: &AllocatorSemantics,
     ) -> Result<PreparedClaim<'d>, UnschedulableReason> {
-        let slash = if claim.namespace.is_empty() { "" } else { "/" };
-        let id = format!("{}{slash}{}", claim.namespace, claim.name);
+        let id = ClaimName { namespace: claim.namespace, name: claim.name };
         let devices = claim.spec.devices();
         let mut requests = Vec::new();
         for request in devices.requests().iter() {
@@ -115,13 +113,12 @@ impl<'d> PreparedClaim<'d> {
             let alternatives = match exactly {
                 Some(body) => vec![RequestAlternative::new(name, None, body, classes, semantics)?],
                 None if alternatives.is_empty() || !semantics.features.prioritized_list => {
-                    let why = if alternatives.is_empty() {
-                        "unknown request type"
+                    let (claim, request) = (id.to_string(), name.to_owned());
+                    return Err(if alternatives.is_empty() {
+                        UnschedulableReason::UnknownRequest { claim, request }
                     } else {
-                        "has subrequests, but the DRAPrioritizedList feature is disabled"
-                    };
-                    let text = format!("resource claim {id}, request {name}: {why}");
-                    return Err(UnschedulableReason::OnAllNodes(text));
+                        UnschedulableReason::NoPrioritizedList { claim, request }
+                    });
                 }
                 None => {
                     let details = |sub: view::SubRequest<'d>| {
@@ -147,10 +144,9 @@ impl<'d> RequestAlternative<'d> {
         semantics: &AllocatorSemantics,
     ) -> Result<RequestAlternative<'d>, UnschedulableReason> {
         let class_name = body.device_class_name();
-        let class = classes.get(class_name).ok_or_else(|| {
-            let alternative = alternative.map_or(String::new(), |alternative| format!("/{alternative}"));
-            let text = format!("request {request}{alternative}: device class {class_name} does not exist");
-            UnschedulableReason::OnAllNodes(text)
+        let class = classes.get(class_name).ok_or_else(|| UnschedulableReason::NoClass {
+            request: alternative.map_or(request.to_owned(), |alternative| format!("{request}/{alternative}")),
+            class: class_name.to_owned(),
         })?;
         let mode = match body.allocation_mode() {
             "" | "ExactCount" => AllocationMode::ExactCount(match body.count() {
@@ -171,6 +167,11 @@ impl<'d> RequestAlternative<'d> {
             admin_access: alternative.is_none() && body.admin_access() == Some(true),
             capacities: capacity::requested_amounts(body, semantics),
         })
+    }
+
+    /// Name of the alternative if there is one, otherwise of the request.
+    pub(crate) fn alternative_or_request_name(&self) -> &'d str {
+        self.alternative.unwrap_or(self.request)
     }
 
     /// Error text if the allocator cannot process this request on any node.

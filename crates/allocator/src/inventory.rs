@@ -4,8 +4,6 @@
 //! changes of slices or rules. Slices are kept in the given order. Upstream's order is random, which matters only for
 //! pools whose slices have different values of `resourceSliceCount`.
 
-#![allow(clippy::indexing_slicing, reason = "the indices of slices and devices are places in their lists")]
-
 use crate::capacity::Capacity;
 use crate::node::NodeSelection;
 use crate::selector::Candidate;
@@ -143,7 +141,7 @@ impl<'d> Inventory<'d> {
     /// this node.
     pub fn single_node_pools(&self) -> impl Iterator<Item = (&'d str, &'d str, &'d str)> {
         self.pools.iter().filter_map(|pool| {
-            let mut nodes = pool.slices.iter().map(|&slice| match self.slice(slice).nodes {
+            let mut nodes = pool.slices.iter().map(|&slice| match self.slices.get(slice)?.nodes {
                 NodeSelection::Name(name) => Some(name),
                 _ => None,
             });
@@ -187,7 +185,9 @@ impl<'d> Inventory<'d> {
             NodeSelection::Name(name) => self.by_node.entry(name).or_default().push(index),
             _ => self.shared.push(index),
         }
-        self.pools[pool].slices.push(index);
+        if let Some(pool) = self.pools.get_mut(pool) {
+            pool.slices.push(index);
+        }
         self.slices.push(Slice {
             name: slice.metadata().name(),
             pool,
@@ -222,12 +222,12 @@ impl<'d> Inventory<'d> {
         let names = selector.map_or((None, None, None), |by| (by.driver(), by.pool(), by.device()));
         let fits = |wanted: Option<&str>, is: &str| wanted.is_none_or(|wanted| wanted == is);
         for slice in &self.slices {
-            let pool = &self.pools[slice.pool];
+            let Some(pool) = self.pools.get(slice.pool) else { continue };
             if !fits(names.0, pool.driver) || !fits(names.1, pool.name) {
                 continue;
             }
-            for index in slice.devices.clone() {
-                let device = &mut self.devices[index];
+            let devices = self.devices.get_mut(slice.devices.clone()).into_iter().flatten();
+            for (index, device) in slice.devices.clone().zip(devices) {
                 let candidate = || device.candidate(pool, index);
                 if fits(names.2, device.name) && selector.is_none_or(|by| selects(by, candidate())) {
                     device.taints.push(spec.taint());
@@ -238,26 +238,10 @@ impl<'d> Inventory<'d> {
     }
 
     /// The device at this index, in the form that selectors are evaluated against.
-    pub(crate) fn candidate(&self, index: usize) -> Candidate<'d> {
-        let device = self.device(index);
-        device.candidate(self.pool(self.slice(device.slice).pool), index)
-    }
-
-    pub(crate) fn pool(&self, index: usize) -> &Pool<'d> {
-        &self.pools[index]
-    }
-
-    pub(crate) fn slice(&self, index: usize) -> &Slice<'d> {
-        &self.slices[index]
-    }
-
-    pub(crate) fn device(&self, index: usize) -> &Device<'d> {
-        &self.devices[index]
-    }
-
-    /// The devices of a slice.
-    pub(crate) fn devices_of(&self, slice: &Slice<'d>) -> &[Device<'d>] {
-        &self.devices[slice.devices.clone()]
+    pub(crate) fn candidate(&self, index: usize) -> Option<Candidate<'d>> {
+        let device = self.devices.get(index)?;
+        let pool = self.pools.get(self.slices.get(device.slice)?.pool)?;
+        Some(device.candidate(pool, index))
     }
 }
 

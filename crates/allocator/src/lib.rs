@@ -60,17 +60,18 @@ mod tolerance;
 mod usage;
 
 pub use availability::DeviceObstacle;
+pub use capacity::CapacityError;
 pub use claim::{ClaimsToAllocate, Classes, UnallocatedClaim};
 pub use inventory::{DeviceKey, Inventory};
 pub use node::{Node, NodeSelection};
 pub use outcome::{
     AllocatedDevice, Allocation, AllocationError, AllocationNodes, AllocationOutcome, MAX_DEVICES_PER_CLAIM,
-    UnschedulableReason,
+    SelectorSource, UnschedulableReason,
 };
 pub use pools::NodePools;
 pub use published::PublishedDevice;
 pub use search::{Allocator, DEFAULT_MAX_STEPS};
 pub use selector::{Candidate, SelectorError, SelectorEvaluator};
-pub use tolerance::{all_blocking_taints_tolerated, tolerates};
+pub use tolerance::tolerates;
 pub use tollgate_api::profile::{AllocatorFeatures, AllocatorSemantics, DistinctComparedValues};
 pub use usage::{DeviceHolding, DeviceUsage};

@@ -6,12 +6,10 @@
 
 use crate::capacity;
 use crate::claim::AllocationMode;
-use crate::outcome::{AllocationError, MAX_DEVICES_PER_CLAIM};
+use crate::outcome::{AllocationError, MAX_DEVICES_PER_CLAIM, SelectorSource};
 use crate::pools::PoolState;
 use crate::search::{ClaimRequest, PodSearch, Stopped};
-use crate::selector::{Candidate, SelectorError, SelectorEvaluator};
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use crate::selector::{Candidate, SelectorEvaluator};
 
 /// The devices that a request or alternative needs on this node.
 #[derive(Debug)]
@@ -20,8 +18,8 @@ pub(crate) struct DeviceNeed {
     pub(crate) devices: usize,
     /// For `allocationMode: All`, the indices of these devices in `NodePools::node_devices`.
     pub(crate) all: Vec<usize>,
-    /// The selector results so far, by index in `NodePools::node_devices`.
-    selected: HashMap<usize, bool, RandomState>,
+    /// Cached selector results, by index in `NodePools::node_devices`; `None` if not evaluated yet.
+    selected: Vec<Option<bool>>,
 }
 
 impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
@@ -39,19 +37,12 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
                 least = least.saturating_add(fewest.unwrap_or(0));
             }
             if least > MAX_DEVICES_PER_CLAIM {
-                return Err(AllocationError::Other(format!(
-                    "claim {}: number of requested devices {least} exceeds the claim limit of {MAX_DEVICES_PER_CLAIM}",
-                    claim.id
-                ))
-                .into());
+                let claim = claim.id.to_string();
+                return Err(AllocationError::TooManyDevices { claim, devices: least }.into());
             }
             let known = claim.constraints.iter().enumerate().map(|(index, constraint)| {
-                constraint.clone().ok_or_else(|| {
-                    AllocationError::Other(format!(
-                        "claim {}, constraint #{index}: empty constraint (unsupported constraint type?)",
-                        claim.id
-                    ))
-                })
+                let unknown = || AllocationError::UnknownConstraint { claim: claim.id.to_string(), index };
+                constraint.clone().ok_or_else(unknown)
             });
             self.constraints.push(known.collect::<Result<_, _>>()?);
         }
@@ -61,19 +52,25 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     /// Computes the devices that one request or alternative needs, and adds them to the needs of the search. Returns
     /// their number.
     fn add_need_and_count_devices(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<usize, Stopped> {
+        let (claim, request) = (
+            || self.claim_name(claim_request),
+            || claim_request.details.alternative_or_request_name().to_owned(),
+        );
         if let Some(detail) = claim_request.details.unsupported_reason(&self.allocator.inventory.semantics) {
-            return Err(AllocationError::Other(self.text_about(claim_request, &detail)).into());
+            return Err(AllocationError::Refused { claim: claim(), request: request(), detail }.into());
         }
         let devices =
             if let AllocationMode::ExactCount(count) = claim_request.details.mode { count } else { 0 };
-        self.needs.push(DeviceNeed { devices, all: Vec::new(), selected: HashMap::default() });
+        self.needs.push(DeviceNeed { devices, all: Vec::new(), selected: Vec::new() });
         if claim_request.details.mode != AllocationMode::All {
             return Ok(devices);
         }
         let all = self.devices_for_all_mode(claim_request)?;
         let devices = all.len();
-        let need = self.need_mut(claim_request);
-        (need.devices, need.all) = (devices, all);
+        if let Some(need) = self.needs.last_mut() {
+            need.devices = devices;
+            need.all = all;
+        }
         Ok(devices)
     }
 
@@ -81,16 +78,19 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     fn devices_for_all_mode(&mut self, claim_request: ClaimRequest<'a, 'd>) -> Result<Vec<usize>, Stopped> {
         let mut all = Vec::new();
         for pool in &self.pools.pools {
-            let defect = match pool.state {
-                PoolState::Usable => None,
-                PoolState::Incomplete => Some("being updated"),
-                PoolState::Invalid => Some("invalid"),
-            };
-            if let Some(defect) = defect {
-                let pool = format!("{}/{}", pool.driver, pool.name);
-                let detail =
-                    format!(": asks for all devices, but resource pool {pool} is currently {defect}");
-                return Err(AllocationError::Other(self.text_about(claim_request, &detail)).into());
+            let (claim, request) = (
+                self.claim_name(claim_request),
+                claim_request.details.alternative_or_request_name().to_owned(),
+            );
+            let name = || format!("{}/{}", pool.driver, pool.name);
+            match pool.state {
+                PoolState::Usable => {}
+                PoolState::Incomplete => {
+                    return Err(AllocationError::PoolBeingUpdated { claim, request, pool: name() }.into());
+                }
+                PoolState::Invalid => {
+                    return Err(AllocationError::PoolInvalid { claim, request, pool: name() }.into());
+                }
             }
             for node_device in pool.node_devices.clone() {
                 self.count_step()?;
@@ -114,14 +114,14 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         if semantics.all_skips_used_up_shares || !semantics.features.consumable_capacity {
             return Ok(self.capacity_to_consume(claim_request, node_device)?.is_some());
         }
-        let (_, device) = self.device_at(node_device);
+        let Some((_, device)) = self.device_at(node_device) else { return Ok(false) };
         let fits = capacity::consumed_amounts_if_fitting(
             &claim_request.details.capacities,
             &device.capacities,
             |_| 0,
             semantics,
         );
-        let fits = fits.map_err(|error| self.capacity_error(claim_request, device.name, &error))?;
+        let fits = fits.map_err(|error| self.capacity_error(claim_request, device.name.to_owned(), error))?;
         Ok(fits.is_some())
     }
 
@@ -132,11 +132,18 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         claim_request: ClaimRequest<'a, 'd>,
         node_device: usize,
     ) -> Result<bool, Stopped> {
-        if let Some(selected) = self.need_mut(claim_request).selected.get(&node_device) {
-            return Ok(*selected);
+        let need = self.needs.get(claim_request.details.number);
+        if let Some(Some(selected)) = need.and_then(|need| need.selected.get(node_device).copied()) {
+            return Ok(selected);
         }
         let selected = self.evaluate_selectors_and_reachability(claim_request, node_device)?;
-        self.need_mut(claim_request).selected.insert(node_device, selected);
+        let node_devices = self.pools.node_devices.len();
+        if let Some(need) = self.needs.get_mut(claim_request.details.number) {
+            need.selected.resize(node_devices, None);
+            if let Some(slot) = need.selected.get_mut(node_device) {
+                *slot = Some(selected);
+            }
+        }
         Ok(selected)
     }
 
@@ -145,9 +152,9 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         claim_request: ClaimRequest<'a, 'd>,
         node_device: usize,
     ) -> Result<bool, Stopped> {
-        let (node_device, device) = self.device_at(node_device);
+        let Some((node_device, device)) = self.device_at(node_device) else { return Ok(false) };
         let inventory = self.allocator.inventory;
-        let candidate = inventory.candidate(node_device.device);
+        let Some(candidate) = inventory.candidate(node_device.device) else { return Ok(false) };
         if device.has_binding_conditions && !inventory.semantics.features.binding_conditions {
             return Ok(false);
         }
@@ -173,43 +180,18 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
             match self.allocator.selectors.matches(expression, device) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
-                Err(SelectorError::Unsupported(what)) => return Err(Stopped::Unsupported(what)),
-                Err(SelectorError::Compile(text)) => {
-                    let detail = format!(": CEL compile error: {text}");
-                    return Err(self.selector_error(claim_request, of_class, index, &detail));
-                }
-                Err(SelectorError::Runtime(text)) => {
-                    let detail = self.runtime_error_detail(device, &text);
-                    return Err(self.selector_error(claim_request, of_class, index, &detail));
+                Err(error) => {
+                    let source = if of_class {
+                        SelectorSource::Class(claim_request.details.class_name.to_owned())
+                    } else {
+                        SelectorSource::Claim(self.claim_name(claim_request))
+                    };
+                    let names_device = self.allocator.inventory.semantics.selector_errors_name_device;
+                    let device = names_device.then(|| device.to_string());
+                    return Err(AllocationError::Selector { source, index, device, error }.into());
                 }
             }
         }
         Ok(true)
-    }
-
-    fn selector_error(
-        &self,
-        claim_request: ClaimRequest<'a, 'd>,
-        of_class: bool,
-        index: usize,
-        detail: &str,
-    ) -> Stopped {
-        let source = if of_class {
-            format!("class {}", claim_request.details.class_name)
-        } else {
-            format!("claim {}", self.claim_name(claim_request))
-        };
-        AllocationError::Other(format!("{source}: selector #{index}{detail}")).into()
-    }
-
-    /// How a selector fails for a device. Releases that name the device also add a hint about missing keys.
-    fn runtime_error_detail(&self, device: Candidate<'d>, text: &str) -> String {
-        const MISSING_KEY_HINT: &str = ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with \
-                            has() for optional fields";
-        if !self.allocator.inventory.semantics.selector_errors_name_device {
-            return format!(": CEL runtime error: {text}");
-        }
-        let hint = if text.contains("no such key:") { MISSING_KEY_HINT } else { "" };
-        format!(" on device {device}: CEL runtime error: {text}{hint}")
     }
 }

@@ -3,9 +3,7 @@
 //! [`PodSearch::undo_allocation`] undoes all changes of [`PodSearch::allocate_device`], except what a constraint
 //! forgets in some releases.
 
-#![allow(clippy::indexing_slicing, reason = "claims and pools are places in the lists of the search")]
-
-use crate::capacity::{self, CapacityAmounts, add_amount, amount_or_zero};
+use crate::capacity::{self, CapacityAmounts, CapacityError, add_amount, amount_or_zero};
 use crate::inventory::{Device, DeviceKey};
 use crate::outcome::AllocationError;
 use crate::pools::{NodeDevice, add_counters};
@@ -42,9 +40,9 @@ pub(crate) struct TakenDevice<'a, 'd> {
 }
 
 impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
-    pub(crate) fn device_at(&self, node_device: usize) -> (NodeDevice, &'a Device<'d>) {
-        let node_device = self.pools.node_devices[node_device];
-        (node_device, self.allocator.inventory.device(node_device.device))
+    pub(crate) fn device_at(&self, node_device: usize) -> Option<(NodeDevice, &'a Device<'d>)> {
+        let node_device = *self.pools.node_devices.get(node_device)?;
+        Some((node_device, self.allocator.inventory.devices.get(node_device.device)?))
     }
 
     /// True if neither a claim nor this search holds the device exclusively. A request with adminAccess can get devices
@@ -68,7 +66,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         node_device: usize,
     ) -> Result<Option<Vec<(&'d str, Quantity<'d>)>>, Stopped> {
         let semantics = &self.allocator.inventory.semantics;
-        let (_, device) = self.device_at(node_device);
+        let Some((_, device)) = self.device_at(node_device) else { return Ok(None) };
         if !semantics.features.consumable_capacity {
             return Ok(Some(Vec::new()));
         }
@@ -83,17 +81,18 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
             used,
             semantics,
         )
-        .map_err(|error| self.capacity_error(claim_request, &self.device_name(node_device), &error))
+        .map_err(|error| self.capacity_error(claim_request, self.device_name(node_device), error).into())
     }
 
     pub(crate) fn capacity_error(
         &self,
         claim_request: ClaimRequest<'a, 'd>,
-        device: &str,
-        error: &str,
-    ) -> Stopped {
-        let detail = format!(": checking capacity for device {device}: {error}");
-        AllocationError::Other(self.text_about(claim_request, &detail)).into()
+        device: String,
+        error: CapacityError,
+    ) -> AllocationError {
+        let (claim, request) =
+            (self.claim_name(claim_request), claim_request.details.alternative_or_request_name().to_owned());
+        AllocationError::Capacity { claim, request, device, error }
     }
 
     /// Allocates a device that matches the selectors. `must` means that the request accepts no other device,
@@ -105,7 +104,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         node_device: usize,
         must: bool,
     ) -> Result<Option<TakenDevice<'a, 'd>>, Stopped> {
-        let (at, device) = self.device_at(node_device);
+        let Some((at, device)) = self.device_at(node_device) else { return Ok(None) };
         let features = self.allocator.inventory.semantics.features;
         let is_share = device.is_shareable && features.consumable_capacity;
         if !self.has_no_conflicting_exclusive_holder(claim_request, device.key) {
@@ -121,23 +120,22 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         }
         let mut taken =
             TakenDevice { claim_request, node_device, consumed: Vec::new(), is_share, has_counters };
-        let taints = device.taints.iter().copied();
-        let tolerations = claim_request.details.body.tolerations();
-        if features.device_taints && !tolerance::all_blocking_taints_tolerated(taints, tolerations) {
+        let tolerated = || {
+            tolerance::all_blocking_taints_tolerated(&device.taints, claim_request.details.body.tolerations())
+        };
+        if features.device_taints && !tolerated() {
             self.release_counters_and_constraints(&taken, 0);
             return Ok(None);
         }
-        let driver = self.pools.pools[at.pool].driver;
-        let broken = self.constraints[claim_request.claim]
-            .iter_mut()
-            .position(|constraint| !constraint.try_add_device(claim_request.details, driver, device.body));
-        if let Some(broken) = broken {
+        if let Some(broken) = self.add_until_constraint_violated(claim_request, node_device, device) {
             self.release_counters_and_constraints(&taken, broken);
             if must {
+                let (claim, request) = (
+                    self.claim_name(claim_request),
+                    claim_request.details.alternative_or_request_name().to_owned(),
+                );
                 let device = self.device_name(node_device);
-                let detail =
-                    format!(": cannot add device {device} because a claim constraint would not be satisfied");
-                return Err(AllocationError::ConstraintBroken(self.text_about(claim_request, &detail)).into());
+                return Err(AllocationError::ConstraintBroken { claim, request, device }.into());
             }
             return Ok(None);
         }
@@ -160,7 +158,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
 
     /// Takes back a device that [`PodSearch::allocate_device`] has allocated.
     pub(crate) fn undo_allocation(&mut self, taken: &TakenDevice<'a, 'd>) {
-        let (_, device) = self.device_at(taken.node_device);
+        let Some((_, device)) = self.device_at(taken.node_device) else { return };
         if !taken.is_share {
             self.taking.remove(&(device.key, taken.claim_request.claim));
         } else if let Some(share) = self.shares.get_mut(&device.key) {
@@ -179,14 +177,27 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     /// the pool.
     fn release_counters_and_constraints(&mut self, taken: &TakenDevice<'a, 'd>, constraints: usize) {
         let ClaimRequest { claim, details } = taken.claim_request;
-        let all = self.constraints[claim].iter_mut();
+        let all = self.constraints.get_mut(claim).into_iter().flatten();
         all.take(constraints).for_each(|constraint| constraint.remove_last_device(details));
-        let (node_device, _) = self.device_at(taken.node_device);
-        let counters = self.counters.get_mut(&node_device.pool).filter(|_| taken.has_counters);
-        if let Some(counters) = counters {
-            let pool = &self.pools.pools[node_device.pool];
-            add_counters(&mut counters.taken, pool.counters.consumed_by_device(node_device.device), -1);
-        }
+        let Some((node_device, _)) = self.device_at(taken.node_device).filter(|_| taken.has_counters) else {
+            return;
+        };
+        let Some(pool) = self.pools.pools.get(node_device.pool) else { return };
+        let Some(Some(counters)) = self.counters.get_mut(node_device.pool) else { return };
+        add_counters(&mut counters.taken, pool.counters.consumed_by_device(node_device.device), -1);
+    }
+
+    /// Adds the device to the constraints of the claim. Returns the index of the first constraint that it
+    /// violates.
+    fn add_until_constraint_violated(
+        &mut self,
+        claim_request: ClaimRequest<'a, 'd>,
+        node_device: usize,
+        device: &Device<'d>,
+    ) -> Option<usize> {
+        let driver = self.device_at(node_device).and_then(|(at, _)| self.pools.pools.get(at.pool))?.driver;
+        let mut all = self.constraints.get_mut(claim_request.claim)?.iter_mut();
+        all.position(|constraint| !constraint.try_add_device(claim_request.details, driver, device.body))
     }
 
     /// True if shares of the device are already allocated, so that its counters are already consumed.
@@ -198,9 +209,11 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     /// Consumes the device's counters, unless a counter of the pool would drop below zero.
     // upstream v1.37 checkAvailableCounters
     fn take_counters(&mut self, node_device: NodeDevice) -> bool {
-        let pool = &self.pools.pools[node_device.pool];
+        let Some(pool) = self.pools.pools.get(node_device.pool) else { return false };
+        self.counters.resize_with(self.counters.len().max(node_device.pool + 1), || None);
+        let Some(slot) = self.counters.get_mut(node_device.pool) else { return false };
         let (inventory, usage) = (self.allocator.inventory, self.allocator.usage);
-        let counters = self.counters.entry(node_device.pool).or_insert_with(|| {
+        let counters = slot.get_or_insert_with(|| {
             let available = pool.counters.left_after_claims(inventory, usage);
             SharedCountersDuringSearch { taken: vec![0; available.len()], available }
         });
@@ -213,17 +226,13 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         suffices
     }
 
-    /// The text of an error about a request: its claim, its name and the detail.
-    pub(crate) fn text_about(&self, claim_request: ClaimRequest<'a, 'd>, detail: &str) -> String {
-        let (claim, details) = (self.claim_name(claim_request), claim_request.details);
-        format!("claim {claim}, request {}{detail}", details.alternative.unwrap_or(details.request))
-    }
-
     pub(crate) fn claim_name(&self, claim_request: ClaimRequest<'a, 'd>) -> String {
-        self.claims[claim_request.claim].id.clone()
+        self.claims.get(claim_request.claim).map_or_else(String::new, |claim| claim.id.to_string())
     }
 
     fn device_name(&self, node_device: usize) -> String {
-        self.allocator.inventory.candidate(self.device_at(node_device).0.device).to_string()
+        let device =
+            self.device_at(node_device).and_then(|(at, _)| self.allocator.inventory.candidate(at.device));
+        device.map_or_else(String::new, |device| device.to_string())
     }
 }

@@ -4,7 +4,7 @@
 //! Nothing here depends on allocated claims. An incomplete or invalid pool provides no devices, but it is remembered,
 //! because requests with `allocationMode: All` fail because of it.
 
-use crate::inventory::{CounterAmounts, Device, Inventory, Slice};
+use crate::inventory::{CounterAmounts, Inventory, Slice};
 use crate::node::{Node, NodeSelection};
 use crate::usage::DeviceUsage;
 use foldhash::fast::RandomState;
@@ -69,19 +69,13 @@ impl SharedCounters {
     /// slices publish.
     pub(crate) fn left_after_claims(&self, inventory: &Inventory<'_>, usage: &DeviceUsage<'_>) -> Vec<i128> {
         let mut left = self.totals.clone();
-        let is_held = |device: usize| usage.is_held_or_shared(inventory.device(device).key);
+        let is_held = |device: usize| {
+            inventory.devices.get(device).is_some_and(|device| usage.is_held_or_shared(device.key))
+        };
         for (_, taken) in self.taken.iter().filter(|(device, _)| is_held(**device)) {
             add_counters(&mut left, taken, -1);
         }
         left
-    }
-
-    /// True if no counter of the pool drops below zero when the device is allocated, with so much left of each.
-    // upstream v1.37 checkAvailableCounters
-    pub(crate) fn suffice_for_device(&self, left: &[i128], device: usize) -> bool {
-        let mut left = left.to_vec();
-        add_counters(&mut left, self.consumed_by_device(device), -1);
-        left.into_iter().all(|left| left >= 0)
     }
 }
 
@@ -89,18 +83,25 @@ impl<'d> Inventory<'d> {
     /// The pools that are available on a node.
     // upstream v1.36, v1.37 GatherPools
     pub fn pools_for(&self, node: Node<'d>) -> NodePools<'d> {
-        let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut found = Vec::new();
+        let mut current: HashMap<usize, usize, RandomState> = HashMap::default();
         let named = self.by_node.get(node.name).map_or(&[][..], Vec::as_slice);
         for &index in named.iter().chain(&self.shared) {
             let reaches = |selection: NodeSelection<'_>| selection.includes(node);
-            let slice = self.slice(index);
-            if self.considers_slice(slice, &reaches) {
-                let slices = found.entry(slice.pool).or_default();
+            let Some(slice) = self.slices.get(index).filter(|slice| self.considers_slice(slice, &reaches))
+            else {
+                continue;
+            };
+            let at = *current.entry(slice.pool).or_insert_with(|| {
+                found.push(Vec::new());
+                found.len() - 1
+            });
+            if let Some(slices) = found.get_mut(at) {
                 self.add_and_keep_newest_generation(slices, index, slice.generation);
             }
         }
         let mut pools: Vec<UnsortedPool> =
-            found.values().filter_map(|slices| self.build_pool_unless_outdated(slices)).collect();
+            found.iter().filter_map(|slices| self.build_pool_unless_outdated(slices)).collect();
         pools.sort_by(|one, other| one.sort_key(self).cmp(&other.sort_key(self)));
         self.merge_into_node_pools(node, pools)
     }
@@ -108,7 +109,7 @@ impl<'d> Inventory<'d> {
     /// True if the slice is considered on the nodes for which `reaches` returns true.
     pub(crate) fn considers_slice(
         &self,
-        slice: &Slice<'d>,
+        slice: &Slice<'_>,
         reaches: &dyn Fn(NodeSelection<'_>) -> bool,
     ) -> bool {
         if self.needs_disabled_partitionable_devices(slice) {
@@ -118,8 +119,10 @@ impl<'d> Inventory<'d> {
         !self.ignores_for_compatibility_groups(slice)
             && (has_counters_for_all
                 || reaches(slice.nodes)
-                || slice.has_nodes_per_device()
-                    && self.devices_of(slice).iter().any(|device| reaches(device.nodes)))
+                || slice.has_nodes_per_device() && {
+                    let mut devices = self.devices.get(slice.devices.clone()).into_iter().flatten();
+                    devices.any(|device| reaches(device.nodes))
+                })
     }
 
     /// True if the slice uses DRAPartitionableDevices and this feature gate is disabled.
@@ -140,7 +143,8 @@ impl<'d> Inventory<'d> {
         index: usize,
         generation: i64,
     ) {
-        match slices.first().map(|&first| self.slice(first).generation) {
+        let current = slices.first().and_then(|&first| self.slices.get(first)).map(|slice| slice.generation);
+        match current {
             Some(current) if generation < current => {}
             Some(current) if generation > current => *slices = vec![index],
             _ => slices.push(index),
@@ -161,7 +165,8 @@ impl<'d> Inventory<'d> {
         if self.semantics.slices_stand_alone {
             return CounterSlicesOrPoolDefect::Missing;
         }
-        let slices = || self.pool(first.pool).slices.iter().map(|&index| (index, self.slice(index)));
+        let slices = self.pools.get(first.pool).map_or(&[][..], |pool| &pool.slices);
+        let slices = || slices.iter().filter_map(|&index| Some((index, self.slices.get(index)?)));
         if slices().any(|(_, slice)| slice.generation > first.generation) {
             return CounterSlicesOrPoolDefect::Replaced;
         }
@@ -182,7 +187,7 @@ impl<'d> Inventory<'d> {
     /// Builds a pool from its slices that are available on the node. Returns `None` if a newer generation
     /// exists that is not available on the node.
     pub(crate) fn build_pool_unless_outdated(&self, reaching: &[usize]) -> Option<UnsortedPool> {
-        let first = self.slice(*reaching.first()?);
+        let first = reaching.first().and_then(|&first| self.slices.get(first))?;
         let others = match self.other_nodes_counter_slices_if_complete(first, reaching) {
             CounterSlicesOrPoolDefect::Slices(others) => others,
             CounterSlicesOrPoolDefect::Missing => {
@@ -191,8 +196,9 @@ impl<'d> Inventory<'d> {
             CounterSlicesOrPoolDefect::Replaced => return None,
         };
         let mut reaching = reaching.to_vec();
-        reaching.sort_by_key(|&index| self.slice(index).name);
-        let has_counters = |index: &usize| !self.slice(*index).counters.is_empty();
+        reaching.sort_by_key(|&index| self.slices.get(index).map(|slice| slice.name));
+        let has_counters =
+            |index: &usize| self.slices.get(*index).is_some_and(|slice| !slice.counters.is_empty());
         let (sets, reaching) = if self.semantics.slices_stand_alone {
             (reaching.clone(), reaching)
         } else {
@@ -200,24 +206,30 @@ impl<'d> Inventory<'d> {
         };
         let (more_sets, others): (Vec<usize>, Vec<usize>) = others.into_iter().partition(has_counters);
         let sets = sets.into_iter().chain(more_sets);
-        let sets = sets.map(|index| (self.slice_if_counters_per_slice(index), self.slice(index)));
+        let sets =
+            sets.filter_map(|index| Some((self.slice_if_counters_per_slice(index), self.slices.get(index)?)));
         let devices = self.devices_in_slices(&reaching);
         let counters = self.pool_counters_if_valid(sets, &devices, &self.devices_in_slices(&others));
         match counters.filter(|_| self.names_are_unique(&devices)) {
             None => Some(UnsortedPool::unusable(first.pool, PoolState::Invalid)),
             Some(counters) => {
-                let is_late = devices.iter().any(|&index| self.device(index).has_binding_conditions);
+                let late = |&index: &usize| {
+                    self.devices.get(index).is_some_and(|device| device.has_binding_conditions)
+                };
+                let is_late = devices.iter().any(late);
                 Some(UnsortedPool { pool: first.pool, state: PoolState::Usable, devices, counters, is_late })
             }
         }
     }
 
     fn devices_in_slices(&self, slices: &[usize]) -> Vec<usize> {
-        slices.iter().flat_map(|&index| self.slice(index).devices.clone()).collect()
+        let slices = slices.iter().filter_map(|&index| self.slices.get(index));
+        slices.flat_map(|slice| slice.devices.clone()).collect()
     }
 
     fn names_are_unique(&self, devices: &[usize]) -> bool {
-        let mut names: Vec<_> = devices.iter().map(|&index| self.device(index).key).collect();
+        let names = devices.iter().filter_map(|&index| self.devices.get(index)).map(|device| device.key);
+        let mut names: Vec<_> = names.collect();
         names.sort_unstable();
         names.is_sorted_by(|one, other| one < other)
     }
@@ -255,10 +267,9 @@ impl<'d> Inventory<'d> {
             }
         }
         for &index in devices.iter().chain(others) {
-            let device = self.device(index);
-            if device.consumes.is_empty() {
+            let Some(device) = self.devices.get(index).filter(|device| !device.consumes.is_empty()) else {
                 continue;
-            }
+            };
             let mut taken = Vec::new();
             for CounterAmounts { name, counters } in &device.consumes {
                 let numbers = known.get(&(self.slice_if_counters_per_slice(device.slice), *name))?;
@@ -276,10 +287,14 @@ impl<'d> Inventory<'d> {
         let mut node_devices = Vec::new();
         let mut pools = Vec::with_capacity(gathered.len());
         for UnsortedPool { pool, state, devices, counters, .. } in gathered {
-            let (known, first) = (self.pool(pool), node_devices.len());
+            let Some(known) = self.pools.get(pool) else { continue };
+            let first = node_devices.len();
             for device in devices {
-                let Device { slice, nodes, .. } = self.device(device);
-                let is_reachable = !self.slice(*slice).has_nodes_per_device() || nodes.includes(node);
+                let owns_selection = |index: usize| {
+                    let device = self.devices.get(index)?;
+                    self.slices.get(device.slice)?.has_nodes_per_device().then_some(device.nodes)
+                };
+                let is_reachable = owns_selection(device).is_none_or(|nodes| nodes.includes(node));
                 node_devices.push(NodeDevice { device, pool: pools.len(), is_reachable });
             }
             let node_devices = first..node_devices.len();
@@ -315,8 +330,8 @@ impl UnsortedPool {
 
     /// The key by which pools are sorted: pools with binding conditions come last, others by driver and name.
     fn sort_key<'d>(&self, inventory: &Inventory<'d>) -> (bool, &'d str, &'d str) {
-        let pool = inventory.pool(self.pool);
-        (self.is_late, pool.driver, pool.name)
+        let pool = inventory.pools.get(self.pool);
+        (self.is_late, pool.map_or("", |pool| pool.driver), pool.map_or("", |pool| pool.name))
     }
 }
 

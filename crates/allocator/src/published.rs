@@ -21,9 +21,9 @@ pub struct PublishedDevice<'i, 'd> {
 impl<'d> Inventory<'d> {
     /// Every device of every slice, including slices of outdated generations.
     pub fn published_devices(&self) -> impl Iterator<Item = PublishedDevice<'_, 'd>> {
-        self.devices.iter().enumerate().map(|(index, device)| {
-            let slice = self.slice(device.slice);
-            PublishedDevice { candidate: self.candidate(index), device, slice }
+        self.devices.iter().enumerate().filter_map(|(index, device)| {
+            let slice = self.slices.get(device.slice)?;
+            Some(PublishedDevice { candidate: self.candidate(index)?, device, slice })
         })
     }
 }

@@ -1,8 +1,6 @@
 //! Converts the result of a search to allocations: one for each claim, with the nodes that can use all of its
 //! devices.
 
-#![allow(clippy::indexing_slicing, reason = "claims and pools are places in the lists of the search")]
-
 use crate::node::NodeSelection;
 use crate::outcome::{AllocatedDevice, Allocation, AllocationNodes};
 use crate::placing::TakenDevice;
@@ -15,21 +13,23 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     pub(crate) fn allocations(&self) -> Vec<Allocation<'d>> {
         let mut claims: Vec<Vec<&TakenDevice<'a, 'd>>> = self.claims.iter().map(|_| Vec::new()).collect();
         for taken in self.taken_devices() {
-            claims[taken.claim_request.claim].push(taken);
+            if let Some(claim) = claims.get_mut(taken.claim_request.claim) {
+                claim.push(taken);
+            }
         }
         let allocation = |taken: Vec<&TakenDevice<'a, 'd>>| Allocation {
-            devices: taken.iter().map(|taken| self.allocated_device(taken)).collect(),
+            devices: taken.iter().filter_map(|taken| self.allocated_device(taken)).collect(),
             nodes: self.nodes_for_devices(&taken),
         };
         claims.into_iter().map(allocation).collect()
     }
 
     /// The entry of an allocation result for a device that the search has taken.
-    fn allocated_device(&self, taken: &TakenDevice<'a, 'd>) -> AllocatedDevice<'d> {
-        let (node_device, device) = self.device_at(taken.node_device);
-        let pool = &self.pools.pools[node_device.pool];
+    fn allocated_device(&self, taken: &TakenDevice<'a, 'd>) -> Option<AllocatedDevice<'d>> {
+        let (node_device, device) = self.device_at(taken.node_device)?;
+        let pool = self.pools.pools.get(node_device.pool)?;
         let details = taken.claim_request.details;
-        AllocatedDevice {
+        Some(AllocatedDevice {
             request: details.request,
             alternative: details.alternative,
             driver: pool.driver,
@@ -40,7 +40,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
             consumed_capacity: taken.consumed.clone(),
             tolerations: details.body.tolerations(),
             binding_conditions: device.body.binding_conditions(),
-        }
+        })
     }
 
     /// The nodes that can use all of these devices: all nodes, the node of the search, or those that match every node
@@ -48,9 +48,10 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     // upstream v1.37 createNodeSelector
     fn nodes_for_devices(&self, taken: &[&TakenDevice<'a, 'd>]) -> AllocationNodes<'d> {
         let (mut fields, mut labels) = (Vec::new(), Vec::new());
-        for (_, device) in taken.iter().map(|taken| self.device_at(taken.node_device)) {
-            let slice = self.allocator.inventory.slice(device.slice);
-            let nodes = if slice.has_nodes_per_device() { device.nodes } else { slice.nodes };
+        for (_, device) in taken.iter().filter_map(|taken| self.device_at(taken.node_device)) {
+            let slice = self.allocator.inventory.slices.get(device.slice);
+            let nodes =
+                slice.filter(|slice| !slice.has_nodes_per_device()).map_or(device.nodes, |slice| slice.nodes);
             if device.binds_to_node || matches!(nodes, NodeSelection::Name(_)) {
                 return AllocationNodes::Node(self.pools.node.name);
             }

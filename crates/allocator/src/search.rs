@@ -5,8 +5,6 @@
 //! The search keeps its choices in a list instead of recursing, so a large claim cannot overflow the call stack. Each
 //! device that is tried is a step, and the number of steps is limited.
 
-#![allow(clippy::indexing_slicing, reason = "claims and requests are places in the lists of the search")]
-
 use crate::claim::{AllocationMode, ClaimsToAllocate, PreparedClaim, RequestAlternative};
 use crate::constraint::ConstraintState;
 use crate::inventory::{DeviceKey, Inventory};
@@ -14,7 +12,7 @@ use crate::needs::DeviceNeed;
 use crate::outcome::{AllocationError, AllocationOutcome, MAX_DEVICES_PER_CLAIM, UnschedulableReason};
 use crate::placing::{AllocatedShares, SharedCountersDuringSearch, TakenDevice};
 use crate::pools::{NodePools, PoolState};
-use crate::selector::SelectorEvaluator;
+use crate::selector::{SelectorError, SelectorEvaluator};
 use crate::usage::DeviceUsage;
 use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};
@@ -35,16 +33,17 @@ pub const DEFAULT_MAX_STEPS: u64 = 1_000_000;
 
 /// Why the search for devices stops without a result.
 #[derive(Debug)]
-pub(crate) enum Stopped {
+pub(crate) enum StopReason {
     Failed(AllocationError),
-    /// A selector uses this feature, which the evaluator does not support.
-    Unsupported(&'static str),
     GaveUp,
 }
 
+/// The reason why a search stopped, boxed to keep `Result` small.
+pub(crate) type Stopped = Box<StopReason>;
+
 impl From<AllocationError> for Stopped {
     fn from(error: AllocationError) -> Stopped {
-        Stopped::Failed(error)
+        Box::new(StopReason::Failed(error))
     }
 }
 
@@ -54,7 +53,7 @@ impl<'d, S: SelectorEvaluator + ?Sized> Allocator<'_, 'd, S> {
     pub fn allocate(&self, pools: &NodePools<'d>, claims: &ClaimsToAllocate<'d>) -> AllocationOutcome<'d> {
         let mut search = PodSearch::new(self, pools, &claims.claims);
         let found = search.compute_needs_and_check_device_limit().and_then(|()| search.find_solution());
-        match found {
+        match found.map_err(|stop| *stop) {
             Ok(true) if !claims.allocated.iter().all(|nodes| nodes.includes(pools.node)) => {
                 AllocationOutcome::Unschedulable(UnschedulableReason::ClaimElsewhere)
             }
@@ -63,9 +62,12 @@ impl<'d, S: SelectorEvaluator + ?Sized> Allocator<'_, 'd, S> {
                 AllocationOutcome::Unschedulable(UnschedulableReason::InvalidPools)
             }
             Ok(false) => AllocationOutcome::Unschedulable(UnschedulableReason::CannotAllocate),
-            Err(Stopped::Unsupported(what)) => AllocationOutcome::Unsupported(what),
-            Err(Stopped::Failed(error)) => AllocationOutcome::Failed(error),
-            Err(Stopped::GaveUp) => AllocationOutcome::GaveUp { steps: self.max_steps },
+            Err(StopReason::Failed(AllocationError::Selector {
+                error: SelectorError::Unsupported(what),
+                ..
+            })) => AllocationOutcome::Unsupported(what),
+            Err(StopReason::Failed(error)) => AllocationOutcome::Failed(error),
+            Err(StopReason::GaveUp) => AllocationOutcome::GaveUp { steps: self.max_steps },
         }
     }
 }
@@ -83,7 +85,7 @@ pub(crate) struct PodSearch<'a, 'd, S: ?Sized> {
     /// Devices of which this search has allocated shares.
     pub(crate) shares: HashMap<DeviceKey, AllocatedShares<'d>, RandomState>,
     /// The counters of each pool, computed on first use.
-    pub(crate) counters: HashMap<usize, SharedCountersDuringSearch, RandomState>,
+    pub(crate) counters: Vec<Option<SharedCountersDuringSearch>>,
     /// Number of devices allocated so far, for each claim.
     devices: Vec<usize>,
     stack: Vec<Frame<'a, 'd>>,
@@ -165,7 +167,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
             constraints: Vec::with_capacity(claims.len()),
             taking: BTreeSet::new(),
             shares: HashMap::default(),
-            counters: HashMap::default(),
+            counters: Vec::new(),
             devices: vec![0; claims.len()],
             stack: Vec::new(),
             steps: 0,
@@ -175,7 +177,7 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     /// Counts one step of the search, and fails if the step limit is exceeded.
     pub(crate) fn count_step(&mut self) -> Result<(), Stopped> {
         self.steps += 1;
-        if self.steps > self.allocator.max_steps { Err(Stopped::GaveUp) } else { Ok(()) }
+        if self.steps > self.allocator.max_steps { Err(Box::new(StopReason::GaveUp)) } else { Ok(()) }
     }
 
     /// The devices that the search has allocated, in order.
@@ -186,9 +188,12 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         })
     }
 
-    /// What a request or alternative needs on this node.
-    pub(crate) fn need_mut(&mut self, claim_request: ClaimRequest<'a, 'd>) -> &mut DeviceNeed {
-        &mut self.needs[claim_request.details.number]
+    fn claim_request(&self, at: Position) -> Option<ClaimRequest<'a, 'd>> {
+        let request = self.claims.get(at.claim)?.requests.get(at.request)?;
+        Some(ClaimRequest {
+            claim: at.claim,
+            details: request.alternatives.get(at.alternative.unwrap_or(0))?,
+        })
     }
 
     /// Returns true if the search finds a solution. Its devices are then on the stack.
@@ -217,23 +222,24 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         if request.has_alternatives && at.alternative.is_none() {
             return Ok(self.try_alternative(at, 0, true));
         }
-        let details = &request.alternatives[at.alternative.unwrap_or(0)];
-        let claim_request = ClaimRequest { claim: at.claim, details };
-        let need = &self.needs[details.number];
-        let is_all = details.mode == AllocationMode::All;
+        let Some(claim_request) = self.claim_request(at) else { return Ok(NO_DEVICE) };
+        let Some(need) = self.needs.get(claim_request.details.number) else { return Ok(NO_DEVICE) };
+        let is_all = claim_request.details.mode == AllocationMode::All;
         if is_all && need.devices == 0 {
             return Ok(NO_DEVICE);
         }
         if at.device >= need.devices {
             return Ok(NextAction::Enter(Position::start_of_request(at.claim, at.request + 1)));
         }
-        if self.devices[at.claim] + need.devices - at.device > MAX_DEVICES_PER_CLAIM {
+        let devices = self.devices.get(at.claim).copied().unwrap_or(0);
+        if devices + need.devices - at.device > MAX_DEVICES_PER_CLAIM {
             return Ok(NextAction::Back(BranchFailure::OverLimit));
         }
         if !is_all {
             return self.try_devices(at, claim_request, at.start);
         }
-        let Some(taken) = self.allocate_device(claim_request, need.all[at.device], true)? else {
+        let Some(&node_device) = need.all.get(at.device) else { return Ok(NO_DEVICE) };
+        let Some(taken) = self.allocate_device(claim_request, node_device, true)? else {
             return Ok(NO_DEVICE);
         };
         Ok(self.push_device(at, None, taken))
@@ -253,8 +259,10 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
     ) -> Result<NextAction, Stopped> {
         for node_device in from..self.pools.node_devices.len() {
             self.count_step()?;
-            let (_, device) = self.device_at(node_device);
-            if !self.has_no_conflicting_exclusive_holder(claim_request, device.key)
+            let is_free = self.device_at(node_device).is_some_and(|(_, device)| {
+                self.has_no_conflicting_exclusive_holder(claim_request, device.key)
+            });
+            if !is_free
                 || !self.is_selectable(claim_request, node_device)?
                 || self.capacity_to_consume(claim_request, node_device)?.is_none()
             {
@@ -269,7 +277,9 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
 
     /// Continues with the next device of the request.
     fn push_device(&mut self, at: Position, next: Option<usize>, taken: TakenDevice<'a, 'd>) -> NextAction {
-        self.devices[at.claim] += 1;
+        if let Some(devices) = self.devices.get_mut(at.claim) {
+            *devices += 1;
+        }
         self.stack.push(Frame::Device { at, next, taken });
         NextAction::Enter(Position { device: at.device + 1, start: next.unwrap_or(0), ..at })
     }
@@ -281,7 +291,8 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
             Frame::Claim => Ok(NO_DEVICE),
             Frame::Alternatives { at, index, all_over } => {
                 let all_over = all_over && failure == BranchFailure::OverLimit;
-                if index + 1 < self.claims[at.claim].requests[at.request].alternatives.len() {
+                let request = self.claims.get(at.claim).and_then(|claim| claim.requests.get(at.request));
+                if request.is_some_and(|request| index + 1 < request.alternatives.len()) {
                     return Ok(self.try_alternative(at, index + 1, all_over));
                 }
                 Ok(NextAction::Back(if all_over {
@@ -292,7 +303,9 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
             }
             Frame::Device { at, next, taken } => {
                 self.undo_allocation(&taken);
-                self.devices[at.claim] -= 1;
+                if let Some(devices) = self.devices.get_mut(at.claim) {
+                    *devices -= 1;
+                }
                 match next {
                     Some(next) if failure == BranchFailure::NoDevice => {
                         self.try_devices(at, taken.claim_request, next)
