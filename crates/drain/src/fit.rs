@@ -7,8 +7,6 @@
 //! Invariant: in the end, the replacement of every mover fits in all simulated runs in which exactly these movers
 //! leave, and uses no selected device. Other pods move only if the user's options allow it.
 
-#![allow(clippy::indexing_slicing, reason = "movers and pods are places in the lists of the drain")]
-
 use crate::outcome::StayReason;
 use crate::plan::{PlanInput, PodsUsingSelectedDevices};
 use crate::selection::SelectedDevices;
@@ -45,7 +43,7 @@ struct UnfittingMover {
 pub(crate) struct FitSimulation<'a, 'p, 'd> {
     pub(crate) input: &'a PlanInput<'a, 'd>,
     pub(crate) rules: &'p [Doc<'p>],
-    pub(crate) selection: SelectedDevices<'a>,
+    pub(crate) selection: &'a SelectedDevices<'a>,
     pub(crate) drained: &'a PodsUsingSelectedDevices<'a, 'd>,
 }
 
@@ -67,7 +65,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
         let mut stays: Vec<Option<(StayExplanation, usize)>> = vec![None; movers.len()];
         let (mut nodes, mut devices) = (BTreeMap::new(), Vec::new());
         for round in 0.. {
-            let is_moving = |index: usize| stays[index].is_none();
+            let is_moving = |index: usize| stays.get(index).is_some_and(Option::is_none);
             let planned = assign_waves(
                 movers,
                 &is_moving,
@@ -93,10 +91,13 @@ impl<'d> FitSimulation<'_, '_, 'd> {
             for misfit in misfits {
                 let is_unknown =
                     matches!(misfit.stay.reason, StayReason::FitsSometimes | StayReason::Unknown);
-                if options.move_unknown && is_unknown {
-                    movers[misfit.mover].kind = WaveSharing::Alone;
-                } else {
-                    stays[misfit.mover] = Some((misfit.stay, misfit.pod));
+                match movers.get_mut(misfit.mover) {
+                    Some(mover) if options.move_unknown && is_unknown => mover.kind = WaveSharing::Alone,
+                    _ => {
+                        if let Some(stay) = stays.get_mut(misfit.mover) {
+                            *stay = Some((misfit.stay, misfit.pod));
+                        }
+                    }
                 }
             }
         }
@@ -110,7 +111,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
         let mut steps: Vec<ClusterChange<'_>> =
             self.rules.iter().map(|rule| ClusterChange::Apply(rule.root())).collect();
         for wave in planned {
-            let moved = wave.movers.iter().map(|index| &movers[*index]);
+            let moved = wave.movers.iter().filter_map(|index| movers.get(*index));
             let moved = moved.filter(|mover| mover.kind != WaveSharing::Alone);
             let mut grace = 0;
             for mover in moved {
@@ -129,7 +130,7 @@ impl<'d> FitSimulation<'_, '_, 'd> {
     }
 
     fn pods_of<'m>(&'m self, mover: &'m MovingPods) -> impl Iterator<Item = StoredObject<'d>> + 'm {
-        mover.pods.iter().map(|index| self.drained.pods[*index].pod)
+        mover.pods.iter().filter_map(|index| self.drained.pods.get(*index)).map(|pod| pod.pod)
     }
 
     fn unit_of(&self, mover: &MovingPods) -> Option<&PodUnit<'d>> {
@@ -176,14 +177,14 @@ impl<'d> FitSimulation<'_, '_, 'd> {
                 continue;
             }
             let restarted = self.unit_of(mover).into_iter().flat_map(|unit| &unit.restarted);
-            let own = mover.pods.iter().map(|pod| (*pod, self.drained.pods[*pod].pod));
+            let own = mover.pods.iter().filter_map(|pod| Some((*pod, self.drained.pods.get(*pod)?.pod)));
             let first = mover.pods.first().copied().unwrap_or_default();
             let mut worst: Option<UnfittingMover> = None;
             for (pod, object) in own.chain(restarted.map(|pod| (first, *pod))) {
                 let found = replacements.get(&(object.namespace(), object.name()));
                 let misfit = match found {
                     Some(found) => {
-                        if self.drained.pods[pod].pod.name() == object.name() {
+                        if self.drained.pods.get(pod).is_some_and(|known| known.pod.name() == object.name()) {
                             nodes.insert(pod, nodes_by_frequency(&found.placements));
                         }
                         self.why_replacement_does_not_fit(mover, found, forecast.samples)

@@ -9,12 +9,9 @@ use crate::request::{DrainRequest, MoveOptions};
 use crate::stay::{StayExplanation, namespaced_name, stop_command};
 use crate::users::{ClaimWithPods, PodWithClaims};
 use tollgate_api::profile::Version;
-use tollgate_api::view::{Claim, Pod, PodResourceClaim, View as _};
+use tollgate_api::view::{Claim, Pod, PodResourceClaim, RequestBody, SubRequest, View as _};
 use tollgate_document::doc::Value;
-use tollgate_forecast::{
-    ObjectKind, State, StoredObject, controller_reference, requests_and_alternatives_with_names, tolerates,
-    workload_of,
-};
+use tollgate_forecast::{ObjectKind, State, StoredObject, controller_reference, tolerates, workload_of};
 
 /// Annotations that ask not to disrupt a pod, each with the value that has this meaning.
 const DO_NOT_DISRUPT: [(&str, &str); 2] =
@@ -90,9 +87,10 @@ impl<'d> MoveChecks<'_, 'd> {
         }
         let key = &self.request.key;
         let tolerating = |claim: Claim<'d>, version: Version| {
-            let in_spec = requests_and_alternatives_with_names(claim.spec(), version).into_iter().flat_map(
-                |(name, body)| body.tolerations().iter().map(move |toleration| (name.clone(), toleration)),
-            );
+            let in_spec =
+                requests_and_alternatives_with_names(claim, version).into_iter().flat_map(|(name, body)| {
+                    body.tolerations().iter().map(move |toleration| (name.clone(), toleration))
+                });
             let results = claim.status().allocation().map(|allocation| allocation.devices().results());
             let in_results =
                 results.into_iter().flat_map(tollgate_api::view::List::iter).flat_map(|result| {
@@ -304,4 +302,19 @@ pub(crate) fn node_of(pod: StoredObject<'_>) -> &str {
 
 fn annotations(pod: StoredObject<'_>) -> Value<'_> {
     pod.value.get("metadata").get("annotations")
+}
+
+/// The requests of a claim, or their alternatives where they have some, with the names that allocation results use.
+fn requests_and_alternatives_with_names<'d>(
+    claim: Claim<'d>,
+    version: Version,
+) -> Vec<(String, RequestBody<'d>)> {
+    let mut all = Vec::new();
+    for request in claim.spec().devices().requests().iter() {
+        all.extend(request.exactly(version).map(|body| (request.name().to_owned(), body)));
+        all.extend(request.first_available().iter().map(|alternative: SubRequest<'d>| {
+            (format!("{}/{}", request.name(), alternative.name()), alternative.body())
+        }));
+    }
+    all
 }

@@ -1,7 +1,5 @@
 //! Computes the plan of a drain: rules, pods, waves.
 
-#![allow(clippy::indexing_slicing, reason = "pods, movers and claims are places in the lists of the drain")]
-
 use crate::budgets::Budgets;
 use crate::fit::{FitResult, FitSimulation};
 use crate::movable::{MoveChecks, has_controller, is_daemon_pod, node_of};
@@ -52,8 +50,8 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
         resolve_targets_and_add_closed(state, request, input.closed)?;
     notes.extend(autoscaler_and_pdb_notes(state));
     let names: Vec<_> = rules.iter().map(|rule| rule.selects.clone()).collect();
-    let selection = SelectedDevices(&names);
-    let drained = PodsUsingSelectedDevices::new(state, claims_holding_selected_devices(state, selection));
+    let selection = SelectedDevices::from_rules(&names);
+    let drained = PodsUsingSelectedDevices::new(state, claims_holding_selected_devices(state, &selection));
     let unused = drained.claims.iter().filter(|claim| claim.users.iter().all(|user| user.pod.is_none()));
     let claims_without_pods = unused.map(ClaimWithPods::to_claim_with_devices).collect();
     let checks = MoveChecks { state, request, held: &drained.claims, budgets: &drained.budgets };
@@ -67,7 +65,7 @@ pub fn plan(input: &PlanInput<'_, '_>) -> Result<DrainPlan, String> {
     let texts = rules.iter().map(|rule| rule.noschedule_json(&request.key, input.release.profile));
     let texts: Vec<String> = texts.collect();
     let docs: Vec<Doc<'_>> = texts.iter().filter_map(|text| doc::parse(text).ok()).collect();
-    let fitting = FitSimulation { input, rules: &docs, selection, drained: &drained };
+    let fitting = FitSimulation { input, rules: &docs, selection: &selection, drained: &drained };
     let FitResult { stays: misfits, waves, nodes, devices: devices_after } =
         fitting.drop_movers_until_all_fit(&mut movers);
     for (mover, misfit) in movers.iter().zip(misfits) {
@@ -130,10 +128,6 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
         }
     }
 
-    fn is_ready(&self, pod: usize) -> bool {
-        Pod::of(self.pods[pod].pod.value).is_ready_or_unknown()
-    }
-
     fn is_of_unit(&self, pod: usize) -> bool {
         self.units.iter().any(|unit| unit.pods.contains(&pod))
     }
@@ -141,7 +135,7 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
     /// Marks all pods of a unit as staying if one of them stays, or if the unit cannot move as a whole.
     fn mark_blocked_units(&self, stays: &mut [Option<StayExplanation>]) {
         for unit in &self.units {
-            let found = unit.pods.iter().find_map(|index| Some((Some(*index), stays[*index].clone()?)));
+            let found = unit.pods.iter().find_map(|index| Some((Some(*index), stays.get(*index)?.clone()?)));
             let stay = found.or_else(|| Some((None, unit.stay_reason(&self.pods, &self.budgets)?)));
             let Some((culprit, stay)) = stay else { continue };
             self.mark_rest_of_group_staying(&unit.pods, &stay, culprit, stays);
@@ -153,17 +147,19 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
     fn mark_pods_whose_eviction_fails_job(&self, stays: &mut [Option<StayExplanation>]) {
         let mut jobs: BTreeMap<(&str, &str), (StoredObject<'d>, Vec<usize>)> = BTreeMap::new();
         for (index, pod) in self.pods.iter().enumerate() {
-            if stays[index].is_some() || self.is_of_unit(index) {
+            let Some(stay @ None) = stays.get_mut(index) else { continue };
+            if self.is_of_unit(index) {
                 continue;
             }
             let Some((ObjectKind::Job, job)) = controllers_of(self.state, pod.pod).next() else { continue };
-            stays[index] = given_up_stay(job, pod.pod);
-            if stays[index].is_none() {
+            *stay = given_up_stay(job, pod.pod);
+            if stay.is_none() {
                 jobs.entry((job.namespace(), job.name())).or_insert((job, Vec::new())).1.push(index);
             }
         }
         for (job, indices) in jobs.into_values() {
-            let pods: Vec<StoredObject<'d>> = indices.iter().map(|index| self.pods[*index].pod).collect();
+            let pods: Vec<StoredObject<'d>> =
+                indices.iter().filter_map(|index| Some(self.pods.get(*index)?.pod)).collect();
             let Some(reason) = job_failure_reason(job, &pods) else { continue };
             let lost = count_with_noun(indices.len(), "pod");
             let why = format!("Job {} fails ({reason}) if it loses {lost}.", namespaced_name(job));
@@ -179,7 +175,9 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
                 "Wait until it ends.".to_owned()
             };
             for index in indices {
-                stays[index] = Some(StayExplanation::new(StayReason::JobLimit, why.clone(), remedy.clone()));
+                if let Some(stay) = stays.get_mut(index) {
+                    *stay = Some(StayExplanation::new(StayReason::JobLimit, why.clone(), remedy.clone()));
+                }
             }
         }
     }
@@ -193,19 +191,22 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
         stays: &mut [Option<StayExplanation>],
     ) {
         for index in group {
-            stays[*index].get_or_insert_with(|| match culprit.filter(|culprit| culprit != index) {
-                Some(other) => stay_because_of(stay, self.pods[other].pod),
-                None => stay.clone(),
-            });
+            let Some(own @ None) = stays.get_mut(*index) else { continue };
+            *own = Some(
+                match culprit.filter(|culprit| culprit != index).and_then(|culprit| self.pods.get(culprit)) {
+                    Some(other) => stay_because_of(stay, other.pod),
+                    None => stay.clone(),
+                },
+            );
         }
     }
 
     /// Groups the pods that can move into movers, sorted by namespace, workload and name.
     fn group_into_movers(&self, stays: &[Option<StayExplanation>]) -> Vec<MovingPods> {
-        let is_moving = |index: &usize| stays[*index].is_none();
+        let is_moving = |index: &usize| stays.get(*index).is_some_and(Option::is_none);
         let budgets_of = |indices: &[usize]| {
-            let all = indices.iter().flat_map(|index| &self.budgets_by_pod[*index]);
-            let mut all: Vec<usize> = all.copied().collect();
+            let all = indices.iter().filter_map(|index| self.budgets_by_pod.get(*index));
+            let mut all: Vec<usize> = all.flatten().copied().collect();
             all.sort_unstable();
             all.dedup();
             all
@@ -217,7 +218,11 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
                 workload: unit.description(),
                 budgets: budgets_of(&unit.pods),
                 kind: WaveSharing::Unit,
-                is_ready: unit.pods.iter().all(|index| self.is_ready(*index)),
+                is_ready: unit
+                    .pods
+                    .iter()
+                    .filter_map(|index| self.pods.get(*index))
+                    .all(|pod| Pod::of(pod.pod.value).is_ready_or_unknown()),
             };
             movers.push((unit.name.namespace.to_owned(), mover));
         }
@@ -233,8 +238,13 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
             };
             let kind = if is_replaced { WaveSharing::Single } else { WaveSharing::Unreplaced };
             let budgets = budgets_of(&[index]);
-            let mover =
-                MovingPods { pods: vec![index], workload, budgets, kind, is_ready: self.is_ready(index) };
+            let mover = MovingPods {
+                pods: vec![index],
+                workload,
+                budgets,
+                kind,
+                is_ready: Pod::of(object.value).is_ready_or_unknown(),
+            };
             movers.push((object.namespace().to_owned(), mover));
         }
         // Pods are sorted by name, so their places are too.
@@ -256,11 +266,11 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
         let (mut pods, mut planned) = (Vec::new(), Vec::new());
         for (number, wave) in waves.iter().enumerate() {
             let first = pods.len();
-            let indices = wave.movers.iter().flat_map(|index| &movers[*index].pods);
-            let indices: Vec<usize> = indices.copied().collect();
+            let moved = wave.movers.iter().filter_map(|index| movers.get(*index));
+            let indices: Vec<usize> = moved.flat_map(|mover| mover.pods.iter().copied()).collect();
             for index in &indices {
                 let nodes = nodes.get(index).cloned().unwrap_or_default();
-                pods.push(self.planned_pod(*index, PodDecision::Moves { wave: number, nodes }));
+                pods.extend(self.planned_pod(*index, PodDecision::Moves { wave: number, nodes }));
             }
             let unit = self.units.iter().find(|unit| indices.iter().any(|index| unit.pods.contains(index)));
             let restarted = unit.into_iter().flat_map(|unit| &unit.restarted);
@@ -272,17 +282,17 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
         }
         for (index, stay) in stays.iter().enumerate() {
             let Some(StayExplanation { reason, why, remedy }) = stay.clone() else { continue };
-            pods.push(self.planned_pod(index, PodDecision::Stays { reason, why, remedy }));
+            pods.extend(self.planned_pod(index, PodDecision::Stays { reason, why, remedy }));
         }
         (pods, planned)
     }
 
-    fn planned_pod(&self, index: usize, fate: PodDecision) -> PlannedPod {
-        let used = &self.pods[index];
+    fn planned_pod(&self, index: usize, fate: PodDecision) -> Option<PlannedPod> {
+        let used = self.pods.get(index)?;
         let pod = used.pod;
-        let claims = used.claims.iter().map(|index| &self.claims[*index]);
-        let budgets = self.budgets_by_pod[index].iter();
-        PlannedPod {
+        let claims = used.claims.iter().filter_map(|index| self.claims.get(*index));
+        let budgets = self.budgets_by_pod.get(index).into_iter().flatten();
+        Some(PlannedPod {
             namespace: pod.namespace().to_owned(),
             name: pod.name().to_owned(),
             uid: pod.uid().to_owned(),
@@ -297,7 +307,7 @@ impl<'a, 'd> PodsUsingSelectedDevices<'a, 'd> {
                 .collect(),
             is_forceable: matches!(fate, PodDecision::Stays { reason, .. } if reason.allows_forced_deletion()),
             fate,
-        }
+        })
     }
 }
 

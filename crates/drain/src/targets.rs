@@ -89,7 +89,7 @@ pub(crate) fn resolve_targets_and_add_closed(
             "{partitions} more {devices} with counters of the targets, such as partitions of a GPU, {are} drained too"
         ));
     }
-    let selection = SelectedDevices(&all);
+    let selection = SelectedDevices::from_rules(&all);
     let mut devices = BTreeSet::new();
     let mut unpublished = 0;
     for (pools, is_published) in [(&published, true), (&held, false)] {

@@ -28,14 +28,14 @@ pub(crate) struct PodWithClaims<'d> {
 /// The claims that hold devices selected by these rules, by namespace and name. Results with `adminAccess` do
 /// not count. An empty list means that the devices are free.
 pub fn holding_claims(state: &State<'_>, rules: &[DeviceNameSelector]) -> Vec<ClaimHoldingSelectedDevices> {
-    let held = claims_holding_selected_devices(state, SelectedDevices(rules));
+    let held = claims_holding_selected_devices(state, &SelectedDevices::from_rules(rules));
     held.iter().map(ClaimWithPods::to_claim_with_devices).collect()
 }
 
 /// The claims that hold selected devices, by namespace and name.
 pub(crate) fn claims_holding_selected_devices<'d>(
     state: &State<'d>,
-    selection: SelectedDevices<'_>,
+    selection: &SelectedDevices<'_>,
 ) -> Vec<ClaimWithPods<'d>> {
     let mut held = Vec::new();
     for claim in state.objects_of_kind(ObjectKind::ResourceClaim).iter() {
