@@ -75,6 +75,9 @@ pub fn same_value(new: Value<'_>, old: Value<'_>, ty: &'static FieldType) -> boo
     }
 }
 
+/// Maps in another order with at most this many members are searched; larger ones are looked up in a hash table.
+const MAX_LINEAR_SEARCH_MEMBERS: usize = 16;
+
 /// True if two maps are semantically equal, in any order. Stored maps usually keep their order, so both are
 /// compared in parallel while the keys agree; the rest is looked up by hash, which bounds the cost for
 /// hostile maps.
@@ -100,6 +103,12 @@ fn same_unordered_members<'d>(new: Members<'d>, old: Members<'d>, value: &'stati
     let count = old.clone().count();
     if new.clone().count() != count {
         return false;
+    }
+    if count <= MAX_LINEAR_SEARCH_MEMBERS {
+        return new.into_iter().all(|(key, member)| {
+            let other = old.clone().find(|(other, _)| other.text_is(key.text()));
+            other.is_some_and(|(_, other)| same_value(member, other, value))
+        });
     }
     // All of the capacity at once: much of what a large map costs is memory. The standard hash: keys may be hostile.
     let mut known = HashMap::with_capacity(count);

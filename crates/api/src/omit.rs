@@ -24,57 +24,80 @@ pub fn without_left_out_fields(
     if kind.is_custom_resource() {
         return None;
     }
-    let out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.node_count());
-    let mut encoder = Encoder { fields, out, leaves_out: false };
-    encoder.copy_struct(object, root_struct(kind, version));
-    encoder.leaves_out.then(|| encoder.out.finish())
+    let encoder = Encoder { fields };
+    let ty = root_struct(kind, version);
+    if !encoder.changes_struct(object, ty) {
+        return None;
+    }
+    let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.node_count());
+    encoder.copy_struct(&mut out, object, ty);
+    Some(out.finish())
 }
 
 /// The encoder of a release with these fields.
-struct Encoder<'d> {
+struct Encoder {
     fields: Availability,
-    out: Builder<'d>,
-    /// True if a field was left out.
-    leaves_out: bool,
 }
 
-impl<'d> Encoder<'d> {
-    fn copy_struct(&mut self, value: Value<'d>, ty: &'static StructSchema) {
-        self.out.open(ValueKind::Object, value.span());
-        for (key, member) in value.members() {
-            let field = ty.field(key.text(), self.fields).map(|(_, field)| field);
-            if field.is_some_and(|field| is_left_out(field, member)) {
-                self.leaves_out = true;
-                continue;
-            }
-            self.out.copy(key);
-            match field {
-                Some(field) => self.copy(member, &field.ty),
-                None => self.out.copy(member),
-            }
-        }
-        self.out.close(value.span().end);
+impl Encoder {
+    fn changes_struct(&self, value: Value<'_>, ty: &'static StructSchema) -> bool {
+        value.members().any(|(key, member)| {
+            let field = ty.field(key.text(), self.fields);
+            field.is_some_and(|(_, field)| is_left_out(field, member) || self.changes(member, &field.ty))
+        })
     }
 
-    fn copy(&mut self, value: Value<'d>, ty: &'static FieldType) {
+    /// True if a field is left out somewhere in a value of that type.
+    fn changes(&self, value: Value<'_>, ty: &'static FieldType) -> bool {
+        match ty {
+            FieldType::Struct(inner) | FieldType::StringOr(inner) => self.changes_struct(value, inner),
+            FieldType::List(item) if item.innermost_struct().is_some() => {
+                value.items().any(|element| self.changes(element, item))
+            }
+            FieldType::Map { value: inner, .. } if inner.innermost_struct().is_some() => {
+                value.members().any(|(_, member)| self.changes(member, inner))
+            }
+            _ => false,
+        }
+    }
+
+    fn copy_struct(&self, out: &mut Builder<'_>, value: Value<'_>, ty: &'static StructSchema) {
+        out.open(ValueKind::Object, value.span());
+        for (key, member) in value.members() {
+            match ty.field(key.text(), self.fields) {
+                Some((_, field)) if is_left_out(field, member) => {}
+                Some((_, field)) => {
+                    out.copy(key);
+                    self.copy(out, member, &field.ty);
+                }
+                None => {
+                    out.copy(key);
+                    out.copy(member);
+                }
+            }
+        }
+        out.close(value.span().end);
+    }
+
+    fn copy(&self, out: &mut Builder<'_>, value: Value<'_>, ty: &'static FieldType) {
         match (ty, value.kind()) {
             (FieldType::Struct(inner) | FieldType::StringOr(inner), ValueKind::Object) => {
-                self.copy_struct(value, inner);
+                self.copy_struct(out, value, inner);
             }
             (FieldType::List(item), ValueKind::Array) => {
-                self.out.open(ValueKind::Array, value.span());
-                value.items().for_each(|element| self.copy(element, item));
-                self.out.close(value.span().end);
+                out.open(ValueKind::Array, value.span());
+                value.items().for_each(|element| self.copy(out, element, item));
+                out.close(value.span().end);
             }
             (FieldType::Map { value: inner, .. }, ValueKind::Object) => {
-                self.out.open(ValueKind::Object, value.span());
+                out.open(ValueKind::Object, value.span());
                 for (key, member) in value.members() {
-                    self.out.copy(key);
-                    self.copy(member, inner);
+                    out.copy(key);
+                    self.copy(out, member, inner);
                 }
-                self.out.close(value.span().end);
+                out.close(value.span().end);
             }
-            _ => self.out.copy(value),
+            _ => out.copy(value),
         }
     }
 }

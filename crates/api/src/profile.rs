@@ -336,11 +336,6 @@ impl Profile {
         }
     }
 
-    /// True if the API server serves some version of the kind, see [`Profile::is_served`].
-    pub fn is_served_in_any_version(&self, kind: ApiKind) -> bool {
-        self.versions(kind).iter().any(|version| self.is_served(kind, *version))
-    }
-
     /// True if an API server of this release serves this version by default. For `resource.k8s.io`, only v1
     /// is enabled by default.
     pub fn serves_by_default(&self, kind: ApiKind, version: Version) -> bool {

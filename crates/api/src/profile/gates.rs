@@ -8,6 +8,12 @@
 
 use super::{ApiKind, Availability, Profile, Version};
 
+/// The releases from 1.`minor` on.
+const fn since(minor: u32) -> Availability {
+    Availability::since(minor)
+}
+const NEVER: Availability = Availability(0);
+
 macro_rules! gates {
     ($($(#[$doc:meta])* $gate:ident: since $known:expr, on $on:expr, locked $locked:expr;)*) => {
         /// A feature gate, by its name in Kubernetes.
@@ -26,7 +32,7 @@ macro_rules! gates {
             /// The releases that have the feature gate, those that enable it by default, and those that lock
             /// it to enabled.
             const fn releases(self) -> [Availability; 3] {
-                match self { $(Gate::$gate => [Availability::since($known), $on, $locked],)* }
+                match self { $(Gate::$gate => [since($known), $on, $locked],)* }
             }
         }
     };
@@ -34,38 +40,38 @@ macro_rules! gates {
 
 gates! {
     /// `adminAccess` of requests and results.
-    DRAAdminAccess: since 32, on Availability::since(34), locked Availability::since(36);
+    DRAAdminAccess: since 32, on since(34), locked since(36);
     /// `capacity` of requests, `requestPolicy`, `allowMultipleAllocations`, `distinctAttribute`, `shareID`.
-    DRAConsumableCapacity: since 34, on Availability::since(36), locked Availability::NEVER;
+    DRAConsumableCapacity: since 34, on since(36), locked NEVER;
     /// `derivedAttributes` of requests.
-    DRADerivedAttributes: since 37, on Availability::NEVER, locked Availability::NEVER;
+    DRADerivedAttributes: since 37, on NEVER, locked NEVER;
     /// `bindingConditions`, `bindingFailureConditions`, `bindsToNode`.
-    DRADeviceBindingConditions: since 34, on Availability::since(36), locked Availability::NEVER;
+    DRADeviceBindingConditions: since 34, on since(36), locked NEVER;
     /// `compatibilityGroups` of consumed counters.
-    DRADeviceCompatibilityGroups: since 37, on Availability::NEVER, locked Availability::NEVER;
+    DRADeviceCompatibilityGroups: since 37, on NEVER, locked NEVER;
     /// The scheduler and the eviction controller act on DeviceTaintRules. The API server stores them in any
     /// case.
-    DRADeviceTaintRules: since 35, on Availability::since(37), locked Availability::NEVER;
+    DRADeviceTaintRules: since 35, on since(37), locked NEVER;
     /// `taints` of devices, `tolerations` of requests.
-    DRADeviceTaints: since 33, on Availability::since(36), locked Availability::NEVER;
+    DRADeviceTaints: since 33, on since(36), locked NEVER;
     /// `extendedResourceName` of classes.
-    DRAExtendedResource: since 34, on Availability::since(36), locked Availability::since(37);
+    DRAExtendedResource: since 34, on since(36), locked since(37);
     /// Request policies are exact to the thousandth.
-    DRAFractionalCapacityRange: since 37, on Availability::NEVER, locked Availability::NEVER;
+    DRAFractionalCapacityRange: since 37, on NEVER, locked NEVER;
     /// `ints`, `bools`, `strings`, `versions` of attributes.
-    DRAListTypeAttributes: since 36, on Availability::NEVER, locked Availability::NEVER;
+    DRAListTypeAttributes: since 36, on NEVER, locked NEVER;
     /// `nodeAllocatableResources`, in 1.36 `nodeAllocatableResourceMappings`.
-    DRANodeAllocatableResources: since 36, on Availability::NEVER, locked Availability::NEVER;
+    DRANodeAllocatableResources: since 36, on NEVER, locked NEVER;
     /// Allows `skipNodeOperations`.
-    DRAOptionalNodeOperations: since 37, on Availability::NEVER, locked Availability::NEVER;
+    DRAOptionalNodeOperations: since 37, on NEVER, locked NEVER;
     /// `sharedCounters`, `consumesCounters`, `perDeviceNodeSelection`.
-    DRAPartitionableDevices: since 33, on Availability::since(36), locked Availability::NEVER;
+    DRAPartitionableDevices: since 33, on since(36), locked NEVER;
     /// Allows `partitionTypeAttribute`.
-    DRAPartitionableDevicesType: since 37, on Availability::NEVER, locked Availability::NEVER;
+    DRAPartitionableDevicesType: since 37, on NEVER, locked NEVER;
     /// Allows `firstAvailable`.
-    DRAPrioritizedList: since 33, on Availability::since(34), locked Availability::since(37);
+    DRAPrioritizedList: since 33, on since(34), locked since(37);
     /// `status.devices` of claims.
-    DRAResourceClaimDeviceStatus: since 32, on Availability::since(33), locked Availability::since(37);
+    DRAResourceClaimDeviceStatus: since 32, on since(33), locked since(37);
 }
 
 /// The gates without which nothing acts on DeviceTaintRules.
@@ -215,7 +221,9 @@ impl Profile {
     /// known.
     pub fn why_device_taint_rules_do_nothing(&self) -> Option<String> {
         let kind = ApiKind::DeviceTaintRule;
-        if self.discovered.is_some() && !self.is_served_in_any_version(kind) {
+        if self.discovered.is_some()
+            && !self.versions(kind).iter().any(|version| self.is_served(kind, *version))
+        {
             return Some(format!("this API server does not serve {}", kind.name()));
         }
         self.why_gates_disable_device_taint_rules()
@@ -230,8 +238,9 @@ impl Profile {
     /// True if the scheduler and the eviction controller act on DeviceTaintRules; by default if the user
     /// specified no feature gates.
     pub fn acts_on_device_taint_rules(&self) -> bool {
-        self.gates_off_by_setting_or_default().all(|gate| !RULE_GATES.contains(&gate))
-            && self.is_served_in_any_version(ApiKind::DeviceTaintRule)
+        let kind = ApiKind::DeviceTaintRule;
+        let is_served = || self.versions(kind).iter().any(|version| self.is_served(kind, *version));
+        self.gates_off_by_setting_or_default().all(|gate| !RULE_GATES.contains(&gate)) && is_served()
     }
 
     /// The first release among `profiles` in which DeviceTaintRules have an effect, and why they have none in the last

@@ -95,17 +95,20 @@ impl AllocatorFeatures {
     /// Disables the features whose gates are not in `on`. Features that the release does not have stay
     /// disabled.
     #[must_use]
-    fn with_gates(mut self, on: GateSet) -> AllocatorFeatures {
-        self.admin_access &= on.has(Gate::DRAAdminAccess);
-        self.prioritized_list &= on.has(Gate::DRAPrioritizedList);
-        self.partitionable_devices &= on.has(Gate::DRAPartitionableDevices);
-        self.device_taints &= on.has(Gate::DRADeviceTaints);
-        self.device_taint_rules &= self.device_taints && on.has(Gate::DRADeviceTaintRules);
-        self.binding_conditions &=
-            on.has(Gate::DRADeviceBindingConditions) && on.has(Gate::DRAResourceClaimDeviceStatus);
-        self.consumable_capacity &= on.has(Gate::DRAConsumableCapacity);
-        self.extended_resources &= on.has(Gate::DRAExtendedResource);
-        self
+    const fn with_gates(self, on: GateSet) -> AllocatorFeatures {
+        let device_taints = self.device_taints && on.has(Gate::DRADeviceTaints);
+        AllocatorFeatures {
+            admin_access: self.admin_access && on.has(Gate::DRAAdminAccess),
+            prioritized_list: self.prioritized_list && on.has(Gate::DRAPrioritizedList),
+            partitionable_devices: self.partitionable_devices && on.has(Gate::DRAPartitionableDevices),
+            device_taints,
+            device_taint_rules: self.device_taint_rules && device_taints && on.has(Gate::DRADeviceTaintRules),
+            binding_conditions: self.binding_conditions
+                && on.has(Gate::DRADeviceBindingConditions)
+                && on.has(Gate::DRAResourceClaimDeviceStatus),
+            consumable_capacity: self.consumable_capacity && on.has(Gate::DRAConsumableCapacity),
+            extended_resources: self.extended_resources && on.has(Gate::DRAExtendedResource),
+        }
     }
 }
 
@@ -174,11 +177,15 @@ impl AllocatorSemantics {
 
     /// The behaviours with these gates on.
     #[must_use]
-    pub fn with_gates(mut self, on: GateSet) -> AllocatorSemantics {
-        self.fractional_ranges &= on.has(Gate::DRAFractionalCapacityRange);
-        self.ignores_compatibility_groups &= !on.has(Gate::DRADeviceCompatibilityGroups);
-        self.refuses_derived_attributes &= !on.has(Gate::DRADerivedAttributes);
-        self.features = self.features.with_gates(on);
-        self
+    pub const fn with_gates(self, on: GateSet) -> AllocatorSemantics {
+        AllocatorSemantics {
+            fractional_ranges: self.fractional_ranges && on.has(Gate::DRAFractionalCapacityRange),
+            ignores_compatibility_groups: self.ignores_compatibility_groups
+                && !on.has(Gate::DRADeviceCompatibilityGroups),
+            refuses_derived_attributes: self.refuses_derived_attributes
+                && !on.has(Gate::DRADerivedAttributes),
+            features: self.features.with_gates(on),
+            ..self
+        }
     }
 }

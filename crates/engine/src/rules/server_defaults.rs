@@ -58,7 +58,8 @@ pub fn unserved_findings(
     }
     let drafts = parts.iter().map(|part| draft_only_finding(part, kind, version));
     // A stored object is served in every version there is; only if there is none, nobody can reach it.
-    let is_reachable = is_stored && profile.is_served_in_any_version(kind);
+    let is_reachable =
+        is_stored && profile.versions(kind).iter().any(|version| profile.is_served(kind, *version));
     // Without the release, so that several releases have one finding.
     let off = why_version_is_off(kind, version, profile, "Kubernetes").filter(|_| !is_reachable);
     let at = Path::ROOT.field("apiVersion");
