@@ -22,7 +22,7 @@ pub mod widening;
 pub use cx::RuleContext;
 pub use tollgate_document::finding::{EditorTag, FindingLevel, Rule, RuleId, RuleInput, RuleOrigin};
 
-use ratchet::RatchetMode;
+use ratchet::{BorrowedFinding, RatchetMode};
 use table::RULE_TABLE;
 
 use std::cell::RefCell;
@@ -36,7 +36,7 @@ use crate::site::{
 };
 use tollgate_api::view::{List, Toleration};
 use tollgate_document::field::Path;
-use tollgate_document::finding::{FindingBudget, Findings};
+use tollgate_document::finding::{Finding, FindingBudget, Findings};
 
 /// A check function and the rules that it reports; it is called if one of them is selected. The functions for the API
 /// server's rules call each other across files, so they list no rules and can report any of them.
@@ -161,32 +161,50 @@ impl RuleSet {
         context: &Context<'_>,
         findings: &mut Findings,
     ) {
-        let Some(stored) = admission.with_old_as_object() else {
-            return self.run_groups(context, admission, |_| true, None, findings);
-        };
-        let before = findings.clone();
+        let first = findings.kept().len();
+        let before = admission.old_object.map(|_| findings.clone());
         self.run_groups(context, admission, |_| true, None, findings);
+        let Some(stored) = admission.with_old_as_object() else { return };
         // Where there is no server, the rules that are checked in its words are ours too.
         let is_of_drafts = admission.object.kind().is_of_drafts();
-        let is_ours = |rule: RuleId| is_of_drafts || rule.is_ratcheted();
-        let mut added = findings.kept().iter().skip(before.kept().len());
-        if !added.any(|finding| is_ours(finding.rule)) && !findings.has_omitted_where(is_ours) {
+        let is_ours = |finding: &Finding| is_of_drafts || finding.rule.is_ratcheted();
+        let has_lost = findings.has_omitted_where(|rule| is_of_drafts || rule.is_ratcheted());
+        if !has_lost && !findings.kept().iter().skip(first).any(is_ours) {
             return;
         }
         let extent = ratchet::taint_reach_change(admission);
-        if extent == ratchet::ReachChange::Wider {
-            return;
-        }
         let known = RefCell::new(ratchet::StoredObjectFindings::new(extent));
-        let learn = RatchetMode::Learn(&known, stored.object);
-        let mut forgotten =
-            Findings::with_budget(FindingBudget::with_unlimited_findings(ratchet::MAX_COMPARED_TEXT_BYTES));
-        let is_learned = |group: &CheckFunctionWithRules| is_of_drafts || group.is_ratcheted();
-        self.run_groups(context, &stored, is_learned, Some(learn), &mut forgotten);
-        // Only what is new counts against the budget, and what was left out may be all that is new.
-        *findings = before;
-        let ask = RatchetMode::Ask(&known, admission.object);
-        self.run_groups(context, admission, |_| true, Some(ask), findings);
+        if extent != ratchet::ReachChange::Wider {
+            let learn = RatchetMode::Learn(&known, stored.object);
+            let mut forgotten = Findings::with_budget(FindingBudget::with_unlimited_findings(
+                ratchet::MAX_COMPARED_TEXT_BYTES,
+            ));
+            let is_learned = |group: &CheckFunctionWithRules| is_of_drafts || group.is_ratcheted();
+            self.run_groups(context, &stored, is_learned, Some(learn), &mut forgotten);
+        }
+        match before {
+            // What was left out may be all that is new: it is judged again, and only what is new counts against the
+            // budget.
+            Some(before) if has_lost => {
+                *findings = before;
+                let ask = if is_of_drafts {
+                    RatchetMode::Ask(&known, admission.object)
+                } else {
+                    RatchetMode::AskOurs(&known, admission.object)
+                };
+                self.run_groups(context, admission, |_| true, Some(ask), findings);
+            }
+            _ => {
+                let known = &mut *known.borrow_mut();
+                findings.remove_excused_from(first, |finding| {
+                    is_ours(finding)
+                        && known.consume_matching_finding(
+                            &BorrowedFinding::from_finding(finding),
+                            admission.object,
+                        )
+                });
+            }
+        }
     }
 
     /// Runs only the selected lints on a request. For an update that leaves the spec unchanged and so cannot be

@@ -217,6 +217,15 @@ impl Findings {
         }
     }
 
+    /// Removes the kept findings from the index `first` on for which `excused` returns true.
+    pub fn remove_excused_from(&mut self, first: usize, mut excused: impl FnMut(&Finding) -> bool) {
+        let mut index = 0;
+        self.kept.retain(|finding| {
+            index += 1;
+            index <= first || !excused(finding)
+        });
+    }
+
     /// The kept findings, and how many of each rule were left out.
     pub fn into_parts(self) -> (Vec<Finding>, BTreeMap<RuleId, usize>) {
         (self.kept, self.left_out)

@@ -28,7 +28,7 @@ use foldhash::quality::RandomState;
 use tollgate_api::view::{Object, SliceTaint, Taint, View as _};
 use tollgate_document::doc::{self, ContainerIndex, Value};
 use tollgate_document::field::{FieldPath, SegmentName};
-use tollgate_document::finding::{BadValue, ErrorType, RuleId};
+use tollgate_document::finding::{BadValue, ErrorType, Finding, RuleId};
 use tollgate_formats::gofmt::byte_prefix;
 
 /// Number of bytes of a text that are compared; if a text is longer, the value in the object is compared instead.
@@ -95,7 +95,7 @@ impl StoredObjectFindings {
 
     /// Removes an equal finding of the stored object; true if there was one. Each stored finding excuses only one new
     /// finding, so a second blanket toleration is reported. Never true if the update could widen the reach of taints.
-    fn consume_matching_finding(&mut self, statement: &BorrowedFinding<'_>, object: Object<'_>) -> bool {
+    pub fn consume_matching_finding(&mut self, statement: &BorrowedFinding<'_>, object: Object<'_>) -> bool {
         if self.extent == ReachChange::Wider {
             return false;
         }
@@ -130,14 +130,18 @@ pub enum RatchetMode<'c> {
     Learn(&'c RefCell<StoredObjectFindings>, Object<'c>),
     /// Drops a finding about the new object if the stored object had it too.
     Ask(&'c RefCell<StoredObjectFindings>, Object<'c>),
+    /// Like `Ask`, but only for rules that are ratcheted (`Rule::is_ratcheted`), not for those of the API
+    /// server.
+    AskOurs(&'c RefCell<StoredObjectFindings>, Object<'c>),
 }
 
 impl RatchetMode<'_> {
-    /// True if findings of that rule are recorded or compared: those of the API server's rules only for kinds that no
-    /// server has ever checked.
+    /// True if findings of that rule are recorded or compared.
     pub fn applies_to(self, rule: RuleId) -> bool {
-        let (RatchetMode::Learn(_, object) | RatchetMode::Ask(_, object)) = self;
-        rule.is_ratcheted() || object.kind().is_of_drafts()
+        match self {
+            RatchetMode::Learn(..) | RatchetMode::Ask(..) => true,
+            RatchetMode::AskOurs(..) => rule.is_ratcheted(),
+        }
     }
 
     /// Records the finding, or compares it with those of the stored object. Returns true if it is to be
@@ -148,7 +152,9 @@ impl RatchetMode<'_> {
                 known.borrow_mut().record(statement, object);
                 true
             }
-            RatchetMode::Ask(known, object) => known.borrow_mut().consume_matching_finding(statement, object),
+            RatchetMode::Ask(known, object) | RatchetMode::AskOurs(known, object) => {
+                known.borrow_mut().consume_matching_finding(statement, object)
+            }
         }
     }
 }
@@ -166,7 +172,13 @@ pub struct BorrowedFinding<'a> {
     pub policy: Option<&'a str>,
 }
 
-impl BorrowedFinding<'_> {
+impl<'a> BorrowedFinding<'a> {
+    /// Borrows the content of a finding that a rule reports.
+    pub fn from_finding(finding: &'a Finding) -> BorrowedFinding<'a> {
+        let Finding { rule, kind, value, detail, at, .. } = finding;
+        BorrowedFinding { rule, at, kind: *kind, value, detail, policy: None }
+    }
+
     /// Returns a hash of the finding that does not depend on the order of lists, and the taint that the finding is
     /// about, if any.
     fn order_independent_digest_and_taint<'d>(
