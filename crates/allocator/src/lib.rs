@@ -72,6 +72,6 @@ pub use pools::NodePools;
 pub use published::PublishedDevice;
 pub use search::{Allocator, DEFAULT_MAX_STEPS};
 pub use selector::{Candidate, SelectorError, SelectorEvaluator};
-pub use tolerance::tolerates;
+pub use tolerance::{all_blocking_taints_tolerated, tolerates};
 pub use tollgate_api::profile::{AllocatorFeatures, AllocatorSemantics, DistinctComparedValues};
 pub use usage::{DeviceHolding, DeviceUsage};

@@ -121,7 +121,10 @@ impl<'a, 'd, S: SelectorEvaluator + ?Sized> PodSearch<'a, 'd, S> {
         let mut taken =
             TakenDevice { claim_request, node_device, consumed: Vec::new(), is_share, has_counters };
         let tolerated = || {
-            tolerance::all_blocking_taints_tolerated(&device.taints, claim_request.details.body.tolerations())
+            tolerance::all_blocking_taints_tolerated(
+                device.taints.iter().copied(),
+                claim_request.details.body.tolerations(),
+            )
         };
         if features.device_taints && !tolerated() {
             self.release_counters_and_constraints(&taken, 0);

@@ -6,11 +6,11 @@ use tollgate_api::view::{List, Taint, Toleration};
 
 /// True if the tolerations match every taint with the effect NoSchedule or NoExecute. Other effects do not
 /// prevent allocation.
-pub(crate) fn all_blocking_taints_tolerated(
-    taints: &[Taint<'_>],
-    tolerations: List<'_, Toleration<'_>>,
+pub fn all_blocking_taints_tolerated<'d>(
+    taints: impl Iterator<Item = Taint<'d>>,
+    tolerations: List<'d, Toleration<'d>>,
 ) -> bool {
-    let mut preventing = taints.iter().filter(|taint| matches!(taint.effect(), "NoSchedule" | "NoExecute"));
+    let mut preventing = taints.filter(|taint| matches!(taint.effect(), "NoSchedule" | "NoExecute"));
     preventing.all(|taint| {
         let (key, value, effect) = (taint.key(), taint.value(), taint.effect());
         tolerations.iter().any(|toleration| tolerates(toleration, key, value, effect))

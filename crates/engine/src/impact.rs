@@ -44,15 +44,15 @@ pub use budgets::{ViolatedBudget, violated_budgets};
 pub use condition::{EVICTION_IN_PROGRESS, ImpactCounts, RuleCondition};
 pub use details::DetailsToStore;
 pub use differences::impact_notes;
-pub use eviction::{NotEvictedReason, TaintSource, Tolerance};
+pub use eviction::{TaintSource, Tolerance};
 pub use forgotten::ForgottenRule;
 pub use kinds::SnapshotKind;
 use kinds::resource_group_version;
 pub use partitions::Partition;
 pub use read::{UnreadableObject, check_schema_without, unreadable_object};
-pub use reason::{OutcomeReason, ReasonKind};
+pub use reason::{OutcomeReason, ShortReason};
 use record::ClassSelection;
-pub use record::{AllocatedDevice, Rule, Toleration};
+pub use record::{Rule, Toleration};
 pub use shed::RemovedObject;
 pub use snapshot::Snapshot;
 pub use tainted::{RuleTaintedDevices, RuleTaintedDevicesQuery};
@@ -283,8 +283,8 @@ pub struct Impact<'s> {
     /// Partitions of selected devices that the scheduler can still allocate, sorted by driver, pool and name.
     /// Empty if the snapshot does not store counters.
     pub partitions: Vec<Partition<'s>>,
-    /// The rules in force, with the devices that each selects by class and expression.
-    rules: selection::EvaluatedRules<'s>,
+    /// The devices that each rule in force selects by class and expression.
+    selections: selection::DevicesByRule<'s>,
 }
 
 impl Impact<'_> {

@@ -5,8 +5,7 @@ use super::{Assessment, format_time, listed_count};
 use crate::cli::forecast::totals_record;
 use crate::report::record::{Json, collect_records, record};
 use tollgate_engine::impact::{
-    AllocatedDevice, EVICTION_IN_PROGRESS, Impact, OutcomeReason, Partition, PodImpact, PodOutcome,
-    ReasonKind, TaintSource, Tolerance,
+    EVICTION_IN_PROGRESS, Impact, OutcomeReason, Partition, PodImpact, PodOutcome, TaintSource, Tolerance,
 };
 use tollgate_formats::gotime::Timestamp;
 
@@ -133,15 +132,9 @@ fn impact_totals_record(impact: &Impact<'_>, budgets_violated: usize) -> Json {
 /// Returns why a taint evicts a pod or not: claim, device, taint and toleration. The member `because` says the same in
 /// words.
 fn reason_record(reason: &OutcomeReason<'_>) -> Json {
-    let AllocatedDevice { driver, pool, device, .. } = reason.device;
-    let (taint, source, tolerance, not_evicted) = match reason.kind {
-        ReasonKind::ProposedTaint { taint, tolerance, .. } => (Some(taint), None, Some(tolerance), None),
-        ReasonKind::OtherTaint { taint, source, tolerance, .. } => {
-            (Some(taint), Some(source), Some(tolerance), None)
-        }
-        ReasonKind::NotEvicted(why) => (None, None, None, Some(why.name())),
-    };
-    let source = source.map(|source| {
+    let parts = reason.parts();
+    let [driver, pool, device] = parts.device;
+    let source = parts.source.map(|source| {
         let (kind, name) = match source {
             TaintSource::Rule(rule) => ("DeviceTaintRule", &*rule.name),
             TaintSource::Slice(name) => ("ResourceSlice", name),
@@ -149,7 +142,7 @@ fn reason_record(reason: &OutcomeReason<'_>) -> Json {
         };
         record! { "kind": kind, "name": name }
     });
-    let (tolerated, toleration) = match tolerance {
+    let (tolerated, toleration) = match parts.tolerance {
         None => (None, None),
         Some(Tolerance::No) => (Some("no"), None),
         Some(Tolerance::For(toleration, _)) => (Some("limited"), Some(toleration)),
@@ -165,7 +158,7 @@ fn reason_record(reason: &OutcomeReason<'_>) -> Json {
             "tolerationSeconds": toleration.seconds,
         }
     });
-    let taint = taint.map(|taint| {
+    let taint = parts.taint.map(|taint| {
         record! {
             "key": *taint.key,
             "value": *taint.value,
@@ -175,12 +168,12 @@ fn reason_record(reason: &OutcomeReason<'_>) -> Json {
         }
     });
     record! {
-        "claim": record! { "namespace": reason.namespace, "name": reason.claim },
-        "device": record! { "driver": **driver, "pool": **pool, "device": **device },
+        "claim": record! { "namespace": parts.claim.0, "name": parts.claim.1 },
+        "device": record! { "driver": driver, "pool": pool, "device": device },
         // The taint that decides; none if the controller ignores the pod for this claim.
         "taint" if given: taint,
         "tolerated" if given: tolerated,
         "toleration" if given: toleration,
-        "notEvicted" if given: not_evicted,
+        "notEvicted" if given: parts.not_evicted,
     }
 }

@@ -7,7 +7,7 @@ use super::by::OutcomeCounts;
 use super::elsewhere::EvictedPodsForecast;
 use super::{Assessment, DEFAULT_MAX_LISTED_PODS, eviction_time, format_time, listed_count};
 use crate::cli::table;
-use tollgate_engine::impact::{Impact, PodOutcome, ProposedChange};
+use tollgate_engine::impact::{Impact, OutcomeReason, PodOutcome, ProposedChange, ShortReason};
 use tollgate_formats::count::count_with_noun;
 use tollgate_formats::gotime::Timestamp;
 use tollgate_formats::sanitize::sanitize_as_line;
@@ -56,8 +56,9 @@ pub(super) fn impact_text(assessment: &Assessment<'_>, limit: Option<usize>, is_
             .take(shown)
             .map(|pod| {
                 let names_claim = pod.claim_count() != 1;
-                let reasons = pod.reasons.iter().take(2);
-                let because: Vec<String> = reasons.map(|reason| reason.short_text(names_claim)).collect();
+                let short =
+                    |reason: &OutcomeReason<'_>| ShortReason { reason: *reason, names_claim }.to_string();
+                let because: Vec<String> = pod.reasons.iter().take(2).map(short).collect();
                 let more = pod.reasons.len().saturating_sub(2);
                 let more = if more > 0 { format!("; and {more} more") } else { String::new() };
                 vec![

@@ -178,7 +178,11 @@ pub(in crate::cli) fn keep_needed_fields<'d>(
     };
     let mut out = Builder::with_capacity(object.doc().source(), object.doc().syntax(), object.node_count());
     let of_member = |key: &str| if key == "metadata" { Some(&METADATA) } else { keep.of_member(key) };
-    copy_members(&mut out, object, &of_member, projection);
+    if object.kind() == ValueKind::Object {
+        copy_members(&mut out, object, &of_member, projection);
+    } else {
+        copy_kept(&mut out, object, keep, projection);
+    }
     out.finish()
 }
 

@@ -186,8 +186,9 @@ impl DumpInventory {
             let Some((name, value)) = line.strip_prefix("# ").and_then(|line| line.split_once(": ")) else {
                 continue;
             };
-            let known = self.header.entry(name.to_owned()).or_default();
-            push_if_new(known, Some(value.trim().to_owned()));
+            if ["kubernetes", "cluster", "time"].contains(&name) {
+                push_if_new(self.header.entry(name.to_owned()).or_default(), Some(value.trim().to_owned()));
+            }
         }
     }
 

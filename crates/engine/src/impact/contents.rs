@@ -1,5 +1,7 @@
 //! The contents of a snapshot by kind: the number of objects and their names.
 
+use std::collections::BTreeMap;
+
 use super::interner::InternedStr;
 use super::kinds::SnapshotKind;
 use super::snapshot::Snapshot;
@@ -17,7 +19,17 @@ impl Snapshot {
 
     /// Returns the number of stored objects of a kind. Pods without claims are not stored.
     pub fn count(&self, kind: SnapshotKind) -> usize {
-        self.keys(kind).len()
+        match kind {
+            SnapshotKind::Slice => self.slices.len(),
+            SnapshotKind::Claim => {
+                self.claims.iter().filter(|(_, _, _, entry)| entry.record.is_some()).count()
+            }
+            SnapshotKind::Pod => self.pods.iter().filter(|(_, _, _, pod)| pod.is_some()).count(),
+            SnapshotKind::Rule => self.rules.len(),
+            SnapshotKind::Budget => self.budgets.values().map(BTreeMap::len).sum(),
+            SnapshotKind::Namespace => self.namespaces.len(),
+            SnapshotKind::Class => self.classes.len(),
+        }
     }
 
     /// Returns namespace and name of every object of a kind; the namespace is empty for kinds that have none.
@@ -41,7 +53,13 @@ impl Snapshot {
                 self.pods.iter().map(|(namespace, name, _, _)| pair(namespace, name)).collect()
             }
             SnapshotKind::Rule => self.rules.keys().map(alone).collect(),
-            SnapshotKind::Budget => self.budgets.keys().cloned().collect(),
+            SnapshotKind::Budget => {
+                let each = self
+                    .budgets
+                    .iter()
+                    .flat_map(|(namespace, budgets)| budgets.keys().map(|name| pair(namespace, name)));
+                each.collect()
+            }
             SnapshotKind::Namespace => self.namespaces.keys().map(alone).collect(),
             SnapshotKind::Class => self.classes.keys().map(alone).collect(),
         }

@@ -69,13 +69,22 @@ pub(super) fn is_blocking_effect(effect: &str) -> bool {
 
 /// Returns the attributes and capacities of devices as a JSON list, in which they are stored until a rule needs them.
 fn attributes_and_capacity_json<'d>(bodies: impl Iterator<Item = DeviceBody<'d>>) -> Box<str> {
-    let object = |body: DeviceBody<'_>| {
-        let members = [("attributes", body.attributes().value()), ("capacity", body.capacity().value())];
-        let present = members.into_iter().filter(|(_, value)| !value.is_null_or_absent());
-        let texts = present.map(|(name, value)| format!("\"{name}\":{}", value.to_json()));
-        format!("{{{}}}", texts.collect::<Vec<_>>().join(","))
-    };
-    format!("[{}]", bodies.map(object).collect::<Vec<_>>().join(",")).into()
+    let mut out = String::from("[");
+    for (index, body) in bodies.enumerate() {
+        out.push_str(if index == 0 { "{" } else { ",{" });
+        let mut comma = "";
+        for (name, value) in
+            [("attributes", body.attributes().value()), ("capacity", body.capacity().value())]
+        {
+            if !value.is_null_or_absent() {
+                out.extend([comma, "\"", name, "\":", &value.to_json()]);
+                comma = ",";
+            }
+        }
+        out.push('}');
+    }
+    out.push(']');
+    out.into()
 }
 
 /// Returns the counters whose amount is greater than zero. Equal lists share one record, because the partitions of all

@@ -3,9 +3,9 @@
 
 use super::assess::{entry_or_all, selected_pools};
 use super::record::{AllocatedDevice, ClassSelection, Rule, Taint, Toleration};
-use super::selection::EvaluatedRules;
+use super::selection::DevicesByRule;
 use super::slots::Slot;
-use super::snapshot::Snapshot;
+use super::snapshot::{Pool, Snapshot};
 use super::{Impact, ImpactQuery, ProposedChange, eviction, partitions, unmatched};
 use tollgate_formats::count::count_with_noun;
 
@@ -36,7 +36,7 @@ pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> 
         sentences.extend(missing.map(|missing| format!("the rule selects no devices: {missing}")));
     }
     sentences.extend(not_evaluated);
-    sentences.extend_from_slice(impact.rules.evaluation_notes(rule));
+    sentences.extend_from_slice(impact.selections.evaluation_notes(rule));
     sentences.extend(partitions::partitions_note(query, &impact.partitions));
     if rule.selector.as_ref().is_some_and(|selector| selector.by_class == ClassSelection::Dropped) {
         sentences.push(format!(
@@ -45,7 +45,7 @@ pub fn impact_notes(query: ImpactQuery<'_>, impact: &Impact<'_>) -> Vec<String> 
         ));
     }
     if rule.taint.is_no_execute() || &*rule.taint.effect == "None" {
-        let tainted = devices_with_tolerations_tainted_by_rule(query, rule, &impact.rules);
+        let tainted = devices_with_tolerations_tainted_by_rule(query, rule, &impact.selections);
         note_ineffective_tolerations(query, tainted, &mut sentences);
         if impact.unlisted > 0 {
             let (is, it) = if impact.unlisted == 1 { ("is", "it") } else { ("are", "them") };
@@ -109,7 +109,7 @@ fn note_ineffective_tolerations<'s>(
     tainted: impl Iterator<Item = TaintedAllocatedDevice<'s>>,
     sentences: &mut Vec<String>,
 ) {
-    let [mut no_effect, mut not_copied, mut overflow] = <[Vec<Slot>; 3]>::default();
+    let [mut no_effect, mut not_copied, mut overflow] = <[DistinctClaims; 3]>::default();
     for TaintedAllocatedDevice { slot, result, taint } in tainted {
         let copied = eviction::no_execute_tolerance(
             result.tolerations_for_eviction(query.profile),
@@ -122,24 +122,22 @@ fn note_ineffective_tolerations<'s>(
             if !query.profile.empty_effect_stops_eviction
                 && everywhere.any(|toleration| toleration.tolerates_scheduling_only(taint))
             {
-                no_effect.push(slot);
+                no_effect.add_unless_last(slot);
             }
             if eviction::no_execute_tolerance(requested.iter(), taint, query.profile)
                 != eviction::Tolerance::No
             {
-                not_copied.push(slot);
+                not_copied.add_unless_last(slot);
             }
         }
         if let eviction::Tolerance::For(_, seconds) = copied
             && seconds > MAX_SECONDS_IN_NANOS
         {
-            overflow.push(slot);
+            overflow.add_unless_last(slot);
         }
     }
-    push_toleration_sentence(query, no_effect, sentences, |claims| {
-        format!(
-            "{claims} without an effect; the scheduler accepts such a toleration, but the eviction controller does not"
-        )
+    no_effect.push_toleration_sentence(query, sentences, |claims| {
+        format!("{claims} without an effect; the scheduler accepts such a toleration, but the eviction controller does not")
     });
     let why = if query.profile.copies_tolerations {
         "the allocation does not contain the toleration, so the eviction controller ignores it".to_owned()
@@ -149,13 +147,10 @@ fn note_ineffective_tolerations<'s>(
             query.profile.name
         )
     };
-    push_toleration_sentence(query, not_copied, sentences, |claims| {
-        format!("{claims} in the request, but {why}")
-    });
-    push_toleration_sentence(query, overflow, sentences, |claims| {
-        format!(
-            "{claims} for more than {MAX_SECONDS_IN_NANOS} seconds, which overflows in the eviction controller"
-        )
+    not_copied
+        .push_toleration_sentence(query, sentences, |claims| format!("{claims} in the request, but {why}"));
+    overflow.push_toleration_sentence(query, sentences, |claims| {
+        format!("{claims} for more than {MAX_SECONDS_IN_NANOS} seconds, which overflows in the eviction controller")
     });
 }
 
@@ -176,8 +171,11 @@ fn tainted_by_slice<'s>(
     name: &str,
 ) -> impl Iterator<Item = TaintedAllocatedDevice<'s>> {
     let snapshot = query.snapshot;
+    let slice = snapshot.slice(name);
+    let pool = slice.and_then(|slice| snapshot.pool_named(&slice.driver, &slice.pool));
+    let is_current = |pool: &&Pool| pool.current_slices().any(|current| *current.name == *name);
     let mut tainted = Vec::new();
-    if let Some((slice, pool)) = snapshot.current_slice_and_pool(name) {
+    if let (Some(slice), Some(pool)) = (slice, pool.filter(is_current)) {
         let own = slice.devices.iter().flat_map(|device| device.taints.iter().map(|t| (&device.name, t)));
         let others = slice.taints.iter().map(|(device, taint)| (device, taint));
         for (device, taint) in own.chain(others) {
@@ -205,39 +203,54 @@ fn allocated_devices_of_claim(snapshot: &Snapshot, slot: Slot) -> impl Iterator<
 fn devices_with_tolerations_tainted_by_rule<'s>(
     query: ImpactQuery<'s>,
     rule: &'s Rule,
-    rules: &EvaluatedRules<'s>,
+    selections: &DevicesByRule<'s>,
 ) -> impl Iterator<Item = TaintedAllocatedDevice<'s>> {
     let device = rule.selector.as_ref().and_then(|selector| selector.device.as_ref());
     let allocated = selected_pools(query.snapshot, rule, query.profile)
         .flat_map(move |(_, pool)| entry_or_all(&pool.allocated, device));
-    let mut slots: Vec<Slot> = allocated.flat_map(|(_, claims)| claims).copied().collect();
+    let mut slots: Vec<Slot> = allocated.flatten().copied().collect();
     slots.sort_unstable();
     slots.dedup();
     slots.into_iter().flat_map(move |slot| {
         allocated_devices_of_claim(query.snapshot, slot)
             .filter(|result| !result.copied.is_empty() || result.requested.is_some())
-            .filter(move |result| eviction::rule_selects(rule, rules, result, query.snapshot, query.profile))
+            .filter(move |result| {
+                eviction::rule_selects(rule, selections, result, query.snapshot, query.profile)
+            })
             .map(move |result| TaintedAllocatedDevice { slot, result, taint: &rule.taint })
     })
 }
 
-/// Adds `sentence` about some claims, given in order, of which only the first by name is named; nothing if there are
-/// none.
-fn push_toleration_sentence(
-    query: ImpactQuery<'_>,
-    mut claims: Vec<Slot>,
-    sentences: &mut Vec<String>,
-    sentence: impl Fn(String) -> String,
-) {
-    claims.dedup();
-    let names = claims.iter().filter_map(|slot| query.snapshot.claims.key(*slot));
-    let Some((namespace, name)) = names.clone().min() else { return };
-    let claims = match names.count() - 1 {
-        0 => format!("claim {namespace}/{name} tolerates the taint"),
-        others => {
-            let others = count_with_noun(others, "other claim");
-            format!("claim {namespace}/{name} and {others} tolerate the taint")
+/// The claims that one note is about, each once, in the order in which they were found.
+#[derive(Default)]
+struct DistinctClaims {
+    claims: Vec<Slot>,
+}
+
+impl DistinctClaims {
+    /// Adds a claim, unless it is the one that was added last.
+    fn add_unless_last(&mut self, slot: Slot) {
+        if self.claims.last() != Some(&slot) {
+            self.claims.push(slot);
         }
-    };
-    sentences.push(sentence(claims));
+    }
+
+    /// Adds `sentence` about the claims, of which only the first is named; nothing if there are none.
+    fn push_toleration_sentence(
+        &self,
+        query: ImpactQuery<'_>,
+        sentences: &mut Vec<String>,
+        sentence: impl Fn(String) -> String,
+    ) {
+        let names = self.claims.iter().filter_map(|slot| query.snapshot.claims.key(*slot));
+        let Some((namespace, name)) = names.clone().min() else { return };
+        let claims = match names.count() - 1 {
+            0 => format!("claim {namespace}/{name} tolerates the taint"),
+            others => {
+                let others = count_with_noun(others, "other claim");
+                format!("claim {namespace}/{name} and {others} tolerate the taint")
+            }
+        };
+        sentences.push(sentence(claims));
+    }
 }

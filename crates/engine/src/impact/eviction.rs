@@ -6,8 +6,10 @@
 //! decides for a claim, the earliest claim for a pod.
 
 use super::kinds::SnapshotKind;
-use super::record::{AllocatedDevice, Claim, ClaimSource, Pod, Rule, Taint, TaintingPatch, Toleration};
-use super::selection::EvaluatedRules;
+use super::record::{
+    AllocatedDevice, Claim, ClaimSource, Pod, Rule, Slice, Taint, TaintingPatch, Toleration,
+};
+use super::selection::DevicesByRule;
 use super::slots::Slot;
 use super::snapshot::{Pool, Snapshot};
 use super::{ProposedChange, cost};
@@ -68,6 +70,20 @@ pub(super) fn no_execute_tolerance<'s>(
     shortest.map_or(Tolerance::No, |(toleration, seconds)| Tolerance::For(toleration, seconds))
 }
 
+/// Returns when a taint evicts pods that tolerate it that long; `None` if never, as for a taint without `timeAdded`.
+pub(super) fn eviction_time(taint: &Taint, tolerance: Tolerance<'_>) -> Option<UnixNanos> {
+    let added = unix_nanos(taint.added?);
+    match tolerance {
+        Tolerance::Forever(_) => None,
+        Tolerance::No => Some(added),
+        // Go multiplies in 64 bits and does not check: above 9223372036 the delay wraps around.
+        Tolerance::For(_, seconds) => {
+            let delay = seconds.max(0).wrapping_mul(NANOS_PER_SECOND);
+            Some(added + UnixNanos::from(delay))
+        }
+    }
+}
+
 /// The object that contains a taint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaintSource<'s> {
@@ -81,9 +97,9 @@ pub enum TaintSource<'s> {
 
 impl TaintSource<'_> {
     /// True if the source of the taint also selects devices by class or expression, and these cannot be evaluated.
-    pub(super) fn has_unevaluated_criteria(self, rules: &EvaluatedRules<'_>) -> bool {
+    pub(super) fn has_unevaluated_criteria(self, selections: &DevicesByRule<'_>) -> bool {
         match self {
-            TaintSource::Rule(rule) => rules.has_unevaluated_criteria(rule),
+            TaintSource::Rule(rule) => selections.has_unevaluated_criteria(rule),
             TaintSource::Slice(_) => false,
             TaintSource::Patch(patch) => patch.is_conditional,
         }
@@ -99,26 +115,25 @@ pub(super) struct TaintOnDevice<'s> {
 }
 
 impl TaintOnDevice<'_> {
-    /// Returns when this taint evicts the users of the device; `None` if never, as for a taint without `timeAdded`.
+    /// Returns when this taint evicts the users of the device; `None` if never.
     pub(super) fn eviction_time(&self) -> Option<UnixNanos> {
-        let added = unix_nanos(self.taint.added?);
-        match self.tolerance {
-            Tolerance::Forever(_) => None,
-            Tolerance::No => Some(added),
-            // Go multiplies in 64 bits and does not check: above 9223372036 the delay wraps around.
-            Tolerance::For(_, seconds) => {
-                let delay = seconds.max(0).wrapping_mul(NANOS_PER_SECOND);
-                Some(added + UnixNanos::from(delay))
-            }
-        }
+        eviction_time(self.taint, self.tolerance)
     }
+}
+
+/// Returns the slices of the newest generation of the pool that an allocated device is in.
+fn current_slices<'s>(
+    snapshot: &'s Snapshot,
+    result: &AllocatedDevice,
+) -> impl Iterator<Item = &'s Slice> + use<'s> {
+    snapshot.pools.get_even_if_free(result.pool_slot).into_iter().flat_map(Pool::current_slices)
 }
 
 /// True if the eviction controller of that release applies the rule to the allocated device.
 // upstream v1.36 ruleMatchesDevice
 pub(super) fn rule_selects(
     rule: &Rule,
-    rules: &EvaluatedRules<'_>,
+    selections: &DevicesByRule<'_>,
     result: &AllocatedDevice,
     snapshot: &Snapshot,
     profile: &Profile,
@@ -127,19 +142,26 @@ pub(super) fn rule_selects(
         None => profile.missing_selector_evicts,
         Some(selector) => {
             selector.matches_driver_pool_device(&result.driver, &result.pool, &result.device)
-                && rules.criteria_may_select_device(rule, result.pool_slot, &result.device)
+                && selections.criteria_may_select_device(rule, result.pool_slot, &result.device)
         }
     };
-    let pool = snapshot.pools.get_even_if_free(result.pool_slot);
-    let is_published = || pool.is_some_and(|pool| pool.lists(&result.device));
+    let is_published =
+        || current_slices(snapshot, result).any(|slice| slice.device(&result.device).is_some());
     selected && (!profile.rules_act_through_slices || is_published())
+}
+
+/// The rules that can taint devices, and the devices that they select by class and expression.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RulesInForce<'a, 's> {
+    pub(super) rules: &'a [&'s Rule],
+    pub(super) selections: &'a DevicesByRule<'s>,
 }
 
 /// Calls `visit` for every taint that could evict the pods that use an allocated device: first the taints of
 /// slices, then those of rules.
 pub(super) fn visit_evicting_taints_of_device<'s>(
     snapshot: &'s Snapshot,
-    rules: &EvaluatedRules<'s>,
+    in_force: RulesInForce<'_, 's>,
     profile: &Profile,
     result: &'s AllocatedDevice,
     mut visit: impl FnMut(TaintOnDevice<'s>),
@@ -149,8 +171,7 @@ pub(super) fn visit_evicting_taints_of_device<'s>(
         let tolerance = no_execute_tolerance(result.tolerations_for_eviction(profile), taint, profile);
         visit(TaintOnDevice { source, taint, tolerance });
     };
-    let slices = snapshot.pools.get_even_if_free(result.pool_slot).into_iter().flat_map(Pool::current_slices);
-    for slice in slices.filter(|slice| slice.tainted) {
+    for slice in current_slices(snapshot, result).filter(|slice| slice.tainted) {
         if !listed && let Some(device) = slice.device(&result.device) {
             // If two slices list a device, only the first one counts.
             listed = true;
@@ -162,7 +183,8 @@ pub(super) fn visit_evicting_taints_of_device<'s>(
         let own = slice.taints.iter().filter(|(device, _)| *device == result.device);
         own.for_each(|(_, taint)| of(TaintSource::Slice(&slice.name), taint));
     }
-    for rule in rules.all.iter().filter(|rule| rule_selects(rule, rules, result, snapshot, profile)) {
+    let selects = |rule: &&&Rule| rule_selects(rule, in_force.selections, result, snapshot, profile);
+    for rule in in_force.rules.iter().filter(selects) {
         of(TaintSource::Rule(rule), &rule.taint);
     }
 }
@@ -191,8 +213,7 @@ impl Snapshot {
         tolerations: &[Toleration],
         profile: &Profile,
     ) -> Option<Timestamp> {
-        let in_force = self.rules().filter(|rule| rule.taint.is_no_execute());
-        let rules = EvaluatedRules::new(self, in_force, profile);
+        let rules: Vec<&Rule> = self.rules().filter(|rule| rule.taint.is_no_execute()).collect();
         let result = AllocatedDevice {
             driver: driver.into(),
             pool: pool.into(),
@@ -201,27 +222,41 @@ impl Snapshot {
             copied: tolerations.into(),
             requested: None,
         };
+        let selections = DevicesByRule::new(self, &rules, profile);
+        let in_force = RulesInForce { rules: &rules, selections: &selections };
         let mut earliest: Option<UnixNanos> = None;
-        visit_evicting_taints_of_device(self, &rules, profile, &result, |hit| {
+        visit_evicting_taints_of_device(self, in_force, profile, &result, |hit| {
             earliest = earliest.into_iter().chain(hit.eviction_time()).min();
         });
         earliest.map(from_unix_nanos)
     }
 }
 
-tollgate_formats::named_enum! {
-    /// Why the eviction controller ignores a pod for one of its claims.
-    pub enum NotEvictedReason {
-        /// The pod is not scheduled yet.
-        NotScheduled = "not-scheduled",
-        /// The claim was made for another pod.
-        NotItsClaim = "not-its-claim",
-        /// The claim is not reserved for it.
-        NotReserved = "not-reserved",
-        /// The pod uses the claim through an extended resource, which the controller ignores.
-        ExtendedResource = "extended-resource",
-        /// The pod is already being deleted.
-        Deleting = "deleting",
+/// Why the eviction controller ignores a pod for one of its claims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NotEvictedReason {
+    /// The pod is not scheduled yet.
+    NotScheduled,
+    /// The claim was made for another pod.
+    NotItsClaim,
+    /// The claim is not reserved for it.
+    NotReserved,
+    /// The pod uses the claim through an extended resource, which the controller ignores.
+    ExtendedResource,
+    /// The pod is already being deleted.
+    Deleting,
+}
+
+impl NotEvictedReason {
+    /// Returns the reason as a word, such as `not-scheduled`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            NotEvictedReason::NotScheduled => "not-scheduled",
+            NotEvictedReason::NotItsClaim => "not-its-claim",
+            NotEvictedReason::NotReserved => "not-reserved",
+            NotEvictedReason::ExtendedResource => "extended-resource",
+            NotEvictedReason::Deleting => "deleting",
+        }
     }
 }
 

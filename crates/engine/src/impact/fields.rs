@@ -40,6 +40,15 @@ const SLICE: KeptFields = Fields(&[
     ("spec", AllBut(&[("devices", Items(&DEVICE)), ("sharedCounters", Nothing)])),
 ]);
 
+const DEVICE_WITH_COUNTERS: KeptFields = AllBut(&[
+    ("attributes", Nothing),
+    ("capacity", Nothing),
+    ("basic", AllBut(&[("attributes", Nothing), ("capacity", Nothing)])),
+]);
+
+const SLICE_WITH_COUNTERS: KeptFields =
+    Fields(&[("metadata", METADATA), ("spec", AllBut(&[("devices", Items(&DEVICE_WITH_COUNTERS))]))]);
+
 const WHOLE_SLICE: KeptFields = Fields(&[("metadata", METADATA), ("spec", All)]);
 
 const CLASS: KeptFields = Fields(&[("metadata", METADATA), ("spec", Fields(&[("selectors", All)]))]);
@@ -107,10 +116,8 @@ impl SnapshotKind {
     /// Returns the fields of an object of this kind that impact reads for a snapshot with these device details.
     pub const fn fields_with(self, details: DetailsToStore) -> &'static KeptFields {
         match (self, details) {
-            (
-                SnapshotKind::Slice,
-                DetailsToStore { attributes: true, .. } | DetailsToStore { counters: true, .. },
-            ) => &WHOLE_SLICE,
+            (SnapshotKind::Slice, DetailsToStore { attributes: true, .. }) => &WHOLE_SLICE,
+            (SnapshotKind::Slice, DetailsToStore { counters: true, .. }) => &SLICE_WITH_COUNTERS,
             _ => self.fields_without_details(),
         }
     }
@@ -121,8 +128,12 @@ impl SnapshotKind {
         match self {
             // 128 devices with their taints and nodes; drivers write them.
             SnapshotKind::Slice => 200_000,
+            SnapshotKind::Claim
+            | SnapshotKind::Pod
+            | SnapshotKind::Rule
+            | SnapshotKind::Budget
+            | SnapshotKind::Class => 20_000,
             SnapshotKind::Namespace => 4_000,
-            _ => 20_000,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::details::is_blocking_effect;
 use super::record::Rule;
-use super::snapshot::{NamedPool, Snapshot};
+use super::snapshot::Snapshot;
 use tollgate_formats::gotime::Timestamp;
 
 /// A DeviceTaintRule that was probably forgotten: it has expired or has no owner, and still keeps devices from being
@@ -57,13 +57,16 @@ impl Snapshot {
     fn count_selected_and_free(&self, rule: &Rule) -> (usize, usize) {
         let selector = rule.selector.clone().unwrap_or_default();
         let (mut devices, mut idle) = (0, 0);
-        for NamedPool { driver, name, pool, .. } in self.named_pools() {
-            let listed = pool.current_slices().flat_map(|slice| slice.devices.iter());
-            for device in
-                listed.filter(|device| selector.matches_driver_pool_device(driver, name, &device.name))
-            {
-                devices += 1;
-                idle += usize::from(!pool.allocated.contains_key(&device.name));
+        for (driver, pools) in &self.drivers {
+            for (pool_name, slot) in pools {
+                let Some(pool) = self.pools.get_even_if_free(*slot) else { continue };
+                let listed = pool.current_slices().flat_map(|slice| slice.devices.iter());
+                for device in listed
+                    .filter(|device| selector.matches_driver_pool_device(driver, pool_name, &device.name))
+                {
+                    devices += 1;
+                    idle += usize::from(!pool.allocated.contains_key(&device.name));
+                }
             }
         }
         (devices, idle)

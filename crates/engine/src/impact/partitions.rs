@@ -17,9 +17,9 @@ use foldhash::fast::RandomState;
 
 use super::details::is_blocking_effect;
 use super::record::{CounterConsumption, Rule, Slice};
-use super::selection::EvaluatedRules;
+use super::selection::DevicesByRule;
 use super::slots::Slot;
-use super::snapshot::{NamedPool, Pool, Snapshot};
+use super::snapshot::{Pool, Snapshot};
 use super::target::DeviceNameSelector;
 use super::{ChangedSlice, ImpactQuery, ProposedChange};
 
@@ -44,20 +44,21 @@ const MAX_NAMED_PARTITIONS: usize = 5;
 /// Returns the partitions of the devices that the change taints, except partitions that are tainted as well.
 pub(super) fn partitions_left_untainted_by_change<'s>(
     query: ImpactQuery<'s>,
-    rules: &EvaluatedRules<'s>,
+    selections: &DevicesByRule<'s>,
 ) -> Vec<Partition<'s>> {
     let snapshot = query.snapshot;
-    let stored = snapshot
+    let stored: Vec<&Rule> = snapshot
         .rules()
         .filter(|rule| is_blocking_effect(&rule.taint.effect))
-        .filter(|rule| !matches!(query.change, ProposedChange::Rule(proposed) if proposed.name == rule.name));
-    let stored = EvaluatedRules::new(snapshot, stored, query.profile);
+        .filter(|rule| !matches!(query.change, ProposedChange::Rule(proposed) if proposed.name == rule.name))
+        .collect();
+    let stored_selections = DevicesByRule::new(snapshot, &stored, query.profile);
     let is_tainted_by_rule = |slot: Slot, partition: &Partition<'_>| {
-        let by = |rule: &Rule| rule_applies_to_device(rule, &stored, slot, partition);
-        stored.all.iter().any(|rule| by(rule) && !stored.has_unevaluated_criteria(rule))
+        let by = |rule: &&Rule| rule_applies_to_device(rule, &stored_selections, slot, partition);
+        stored.iter().any(|rule| by(rule) && !stored_selections.has_unevaluated_criteria(rule))
     };
     let is_selected = |slot: Slot, device: &CounterConsumingDevice<'_>| match query.change {
-        ProposedChange::Rule(rule) => rule_applies_to_device(rule, rules, slot, &device.names),
+        ProposedChange::Rule(rule) => rule_applies_to_device(rule, selections, slot, &device.names),
         ProposedChange::Slice(change) => is_tainted_by_change(change, device),
     };
     find_partitions(snapshot, is_selected, |slot, device| {
@@ -120,13 +121,13 @@ struct CounterConsumingDevice<'s> {
 /// True if the scheduler applies the rule to the device; a rule without a selector applies to every device.
 fn rule_applies_to_device(
     rule: &Rule,
-    rules: &EvaluatedRules<'_>,
+    selections: &DevicesByRule<'_>,
     slot: Slot,
     device: &Partition<'_>,
 ) -> bool {
     rule.selector.as_ref().is_none_or(|selector| {
         selector.matches_driver_pool_device(device.driver, device.pool, device.device)
-            && rules.criteria_may_select_device(rule, slot, device.device)
+            && selections.criteria_may_select_device(rule, slot, device.device)
     })
 }
 
@@ -146,9 +147,10 @@ fn find_partitions<'s>(
     excluded: impl Fn(Slot, &CounterConsumingDevice<'s>) -> bool,
 ) -> Vec<Partition<'s>> {
     let mut found = BTreeSet::new();
-    for NamedPool { slot, pool, .. } in snapshot.named_pools() {
+    for slot in snapshot.drivers.values().flat_map(|pools| pools.values()) {
+        let Some(pool) = snapshot.pools.get_even_if_free(*slot) else { continue };
         let (selected, others): (Vec<CounterConsumingDevice<'s>>, Vec<_>) =
-            counter_consuming_devices(pool).partition(|device| is_selected(slot, device));
+            counter_consuming_devices(pool).partition(|device| is_selected(*slot, device));
         if selected.is_empty() || others.is_empty() {
             continue;
         }
@@ -157,7 +159,7 @@ fn find_partitions<'s>(
             consumes_at_most(device, &most) && cannot_be_allocated_together(device, &most, &available)
         };
         let partitions = others.iter().filter(is_partition);
-        found.extend(partitions.filter(|device| !excluded(slot, device)).map(|device| device.names));
+        found.extend(partitions.filter(|device| !excluded(*slot, device)).map(|device| device.names));
     }
     found.into_iter().collect()
 }

@@ -107,7 +107,12 @@ pub(super) fn name_or_generate_name(metadata: ObjectMeta<'_>) -> &str {
 /// Converts a DeviceTaintRule to the record that the snapshot stores.
 pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner) -> Rule {
     let name = name_or_generate_name(rule.metadata());
-    let selector = rule.spec().device_selector().map(|selector| rule_selector(selector, names));
+    let selector = rule.spec().device_selector().map(|selector| RuleSelector {
+        driver: selector.driver().map(|text| names.intern(text)),
+        pool: selector.pool().map(|text| names.intern(text)),
+        device: selector.device().map(|text| names.intern(text)),
+        by_class: class_selection(selector, names),
+    });
     Rule {
         name: names.intern(name),
         selector,
@@ -117,24 +122,17 @@ pub(super) fn rule_record(rule: view::TaintRule<'_>, names: &mut StringInterner)
     }
 }
 
-/// Converts the selector of a rule, or the filter of a patch, to the record that the snapshot stores.
-// upstream v1.34 Tracker.applyPatches
-pub(super) fn rule_selector(selector: view::TaintSelector<'_>, names: &mut StringInterner) -> RuleSelector {
-    let mut name = |name: Option<&str>| name.map(|text| names.intern(text));
-    let class = name(selector.device_class_name());
-    let by_class = if class.is_none() && selector.selectors().is_empty() {
-        ClassSelection::No
-    } else {
-        ClassSelection::Yes(Arc::new(ClassCriteria {
-            class,
-            expressions: cel_expressions(selector.selectors()),
-        }))
-    };
-    let [driver, pool, device] = [selector.driver(), selector.pool(), selector.device()].map(name);
-    RuleSelector { driver, pool, device, by_class }
+/// Reads the class and the expressions that a selector also selects by.
+fn class_selection(selector: view::TaintSelector<'_>, names: &mut StringInterner) -> ClassSelection {
+    if selector.device_class_name().is_none() && selector.selectors().is_empty() {
+        return ClassSelection::No;
+    }
+    let class = selector.device_class_name().map(|name| names.intern(name));
+    ClassSelection::Yes(Arc::new(ClassCriteria { class, expressions: cel_expressions(selector.selectors()) }))
 }
 
 /// Returns the CEL expressions of selectors. A selector without one selects everything.
+// upstream v1.34 Tracker.applyPatches
 pub(super) fn cel_expressions(selectors: List<'_, view::Selector<'_>>) -> Box<[Box<str>]> {
     selectors.iter().filter_map(|selector| Some(selector.cel()?.expression().into())).collect()
 }
@@ -221,16 +219,16 @@ pub(super) fn claim_record(claim: view::Claim<'_>, version: Version, names: &mut
     let node = only_node_of_allocation(selector, names);
     let results = allocation.map(|allocation| {
         collect_boxed(allocation.devices().results(), |result| {
-            let copied = interned_tolerations(result.tolerations(), names);
+            let copied = result.tolerations();
             let requested = requested_tolerations(claim.spec(), version, result.request());
-            let requested = requested.map(|list| interned_tolerations(list, names));
+            let differs = requested.filter(|list| !has_same_tolerations(*list, copied));
             AllocatedDevice {
                 driver: names.intern(result.driver()),
                 pool: names.intern(result.pool()),
                 device: names.intern(result.device()),
                 pool_slot: Slot::default(),
-                requested: requested.filter(|requested| *requested != copied),
-                copied,
+                requested: differs.map(|list| interned_tolerations(list, names)),
+                copied: interned_tolerations(copied, names),
             }
         })
     });
@@ -268,6 +266,21 @@ fn interned_tolerations(list: List<'_, view::Toleration<'_>>, names: &mut String
     let record = collect_boxed(list, record).into();
     names.tolerations.insert(written, &record);
     record
+}
+
+/// True if both lists have the same tolerations in the same order.
+fn has_same_tolerations<'d>(
+    one: List<'d, view::Toleration<'d>>,
+    other: List<'d, view::Toleration<'d>>,
+) -> bool {
+    one.value().has_equal_bytes_in_same_json_source(other.value())
+        || one.iter().map(toleration_fields).eq(other.iter().map(toleration_fields))
+}
+
+/// Returns key, operator, value, effect and seconds of a toleration, for comparing.
+fn toleration_fields(toleration: view::Toleration<'_>) -> ([&str; 4], Option<i64>) {
+    let texts = [toleration.key(), toleration.operator(), toleration.value(), toleration.effect()];
+    (texts, toleration.toleration_seconds())
 }
 
 /// Returns the tolerations of the request (`NAME`) or sub-request (`NAME/SUB`) that an allocation result is for; `None`

@@ -136,14 +136,6 @@ pub struct ClassCriteria {
 }
 
 impl RuleSelector {
-    /// Returns the device class and CEL expressions, if it has any and the release has these fields.
-    pub(super) fn class_criteria(&self) -> Option<&ClassCriteria> {
-        match &self.by_class {
-            ClassSelection::Yes(criteria) => Some(criteria),
-            ClassSelection::No | ClassSelection::Dropped => None,
-        }
-    }
-
     /// True if the selector matches this driver, pool and device. Absent fields match any name. Classes and
     /// expressions are ignored.
     pub(super) fn matches_driver_pool_device(&self, driver: &str, pool: &str, device: &str) -> bool {
@@ -172,7 +164,10 @@ pub struct Rule {
 impl Rule {
     /// Returns the device class and CEL expressions of the rule, if it has any and the release has these fields.
     pub(super) fn class_criteria(&self) -> Option<&ClassCriteria> {
-        self.selector.as_ref()?.class_criteria()
+        match &self.selector.as_ref()?.by_class {
+            ClassSelection::Yes(criteria) => Some(criteria),
+            ClassSelection::No | ClassSelection::Dropped => None,
+        }
     }
 }
 
@@ -278,10 +273,10 @@ pub(super) struct ClaimUser {
 
 /// A device in the allocation result of a claim, with the tolerations that apply to it.
 #[derive(Debug)]
-pub struct AllocatedDevice {
-    pub driver: Arc<str>,
-    pub pool: Arc<str>,
-    pub device: Arc<str>,
+pub(super) struct AllocatedDevice {
+    pub(super) driver: InternedStr,
+    pub(super) pool: InternedStr,
+    pub(super) device: InternedStr,
     /// The slot of the pool; set when the claim is stored and valid as long as the claim is.
     pub(super) pool_slot: Slot,
     /// The tolerations that the scheduler copied from the request to the allocation.

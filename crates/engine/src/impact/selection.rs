@@ -17,12 +17,11 @@ use foldhash::fast::RandomState;
 use super::interner::InternedStr;
 use super::record::{ClassCriteria, Rule, RuleSelector, Slice};
 use super::slots::Slot;
-use super::snapshot::{NamedPool, Snapshot};
+use super::snapshot::{Pool, Snapshot};
 use tollgate_api::profile::Profile;
 use tollgate_api::view::{DeviceBody, View as _};
 use tollgate_cel::evaluate::{CompileError, Device, EvaluationError, Program, ReleaseBehaviour};
 use tollgate_document::doc;
-use tollgate_formats::count::count_with_noun;
 
 /// The class and the expressions of a rule or patch, compiled.
 #[derive(Debug)]
@@ -100,39 +99,34 @@ struct EvaluatedRule<'s> {
     notes: Vec<String>,
 }
 
-/// Some DeviceTaintRules, and the devices that each of them with a class or expressions selects.
-#[derive(Debug)]
-pub(super) struct EvaluatedRules<'s> {
-    pub(super) all: Vec<&'s Rule>,
-    /// By the name of the rule. `None` if the snapshot does not store the data that the evaluation needs.
-    by_class: HashMap<&'s str, Option<EvaluatedRule<'s>>, RandomState>,
+/// The devices that each DeviceTaintRule with a class or expressions selects, by the name of the rule.
+#[derive(Debug, Default)]
+pub(super) struct DevicesByRule<'s> {
+    /// `None` if the snapshot does not store the data that the evaluation needs.
+    rules: HashMap<&'s str, Option<EvaluatedRule<'s>>, RandomState>,
 }
 
-impl<'s> EvaluatedRules<'s> {
+impl<'s> DevicesByRule<'s> {
     /// Evaluates the rules that have a class or expressions, if the release supports these fields.
-    pub(super) fn new(
-        snapshot: &'s Snapshot,
-        rules: impl Iterator<Item = &'s Rule>,
-        profile: &Profile,
-    ) -> EvaluatedRules<'s> {
-        let mut evaluated_rules = EvaluatedRules { all: rules.collect(), by_class: HashMap::default() };
+    pub(super) fn new(snapshot: &'s Snapshot, rules: &[&'s Rule], profile: &Profile) -> DevicesByRule<'s> {
+        let mut selections = DevicesByRule::default();
         if profile.rule_class_selectors {
-            for rule in &evaluated_rules.all {
+            for rule in rules {
                 if let (Some(selector), Some(criteria)) = (&rule.selector, rule.class_criteria()) {
                     let evaluated = can_evaluate(criteria, snapshot)
                         .then(|| evaluate_rule(selector, criteria, snapshot, &profile.selectors))
                         .flatten();
-                    evaluated_rules.by_class.insert(&rule.name, evaluated);
+                    selections.rules.insert(&rule.name, evaluated);
                 }
             }
         }
-        evaluated_rules
+        selections
     }
 
     /// True if the class and the expressions of the rule select that device, or if the rule has none, or if they are
     /// not known. Names in the selector are not checked.
     pub(super) fn criteria_may_select_device(&self, rule: &Rule, pool: Slot, device: &str) -> bool {
-        match self.by_class.get(&*rule.name) {
+        match self.rules.get(&*rule.name) {
             Some(Some(evaluated)) => evaluated.devices.contains(&(pool, device)),
             Some(None) | None => true,
         }
@@ -141,12 +135,17 @@ impl<'s> EvaluatedRules<'s> {
     /// True if the rule has a class or expressions that cannot be evaluated, so that it may select fewer devices than
     /// assumed.
     pub(super) fn has_unevaluated_criteria(&self, rule: &Rule) -> bool {
-        matches!(self.by_class.get(&*rule.name), Some(None))
+        matches!(self.rules.get(&*rule.name), Some(None))
+    }
+
+    /// True if the class and the expressions of the rule were evaluated.
+    pub(super) fn has_evaluated_criteria(&self, rule: &Rule) -> bool {
+        matches!(self.rules.get(&*rule.name), Some(Some(_)))
     }
 
     /// Returns sentences about problems with the evaluation of the rule's class and expressions.
     pub(super) fn evaluation_notes(&self, rule: &Rule) -> &[String] {
-        self.by_class.get(&*rule.name).and_then(Option::as_ref).map_or(&[], |evaluated| &evaluated.notes)
+        self.rules.get(&*rule.name).and_then(Option::as_ref).map_or(&[], |evaluated| &evaluated.notes)
     }
 }
 
@@ -170,11 +169,14 @@ fn evaluate_rule<'s>(
         return Some(evaluated);
     }
     let mut problems = EvaluationProblems::default();
-    for NamedPool { driver, name, slot, pool } in snapshot.named_pools() {
-        for slice in pool.current_slices() {
-            let wanted = |device: &str| selector.matches_driver_pool_device(driver, name, device);
-            let selected = selected_in_slice(&compiled, slice, wanted, &mut problems)?;
-            evaluated.devices.extend(selected.into_iter().map(|device| (slot, device)));
+    for (driver, pools) in &snapshot.drivers {
+        for slot in pools.values() {
+            let slices = snapshot.pools.get_even_if_free(*slot).into_iter().flat_map(Pool::current_slices);
+            for slice in slices {
+                let wanted = |device: &str| selector.matches_driver_pool_device(driver, &slice.pool, device);
+                let selected = selected_in_slice(&compiled, slice, wanted, &mut problems)?;
+                evaluated.devices.extend(selected.into_iter().map(|device| (*slot, device)));
+            }
         }
     }
     evaluated.notes.extend(problems.problem_sentences());
@@ -206,10 +208,10 @@ fn selected_in_slice<'s>(
             DeviceSelectionResult::NotSelected => {}
             DeviceSelectionResult::Unknown => return None,
             DeviceSelectionResult::Failed(error) => {
-                problems.failed.push(format!("{}/{name}: {error}", slice.pool))
+                problems.failed.count_and_describe_first(|| format!("{}/{name}: {error}", slice.pool))
             }
             DeviceSelectionResult::Stuck(error) => {
-                problems.stuck.push(format!("{}: {error}", slice.name));
+                problems.stuck.count_and_describe_first(|| format!("{}: {error}", slice.name));
                 return Some(Vec::new());
             }
         }
@@ -217,13 +219,29 @@ fn selected_in_slice<'s>(
     Some(selected)
 }
 
-/// What goes wrong while the class and expressions of a rule are evaluated.
+/// What goes wrong while the class and expressions of a rule are evaluated, device by device.
 #[derive(Default)]
 struct EvaluationProblems {
-    /// Devices for which an expression fails, each with its error.
-    failed: Vec<String>,
-    /// Slices with a device for which an expression does not compile, each with its error.
-    stuck: Vec<String>,
+    /// Devices for which an expression fails.
+    failed: ProblemCountWithExample,
+    /// Slices with a device for which an expression does not compile.
+    stuck: ProblemCountWithExample,
+}
+
+/// How often a problem occurs, and a text about its first occurrence.
+#[derive(Default)]
+struct ProblemCountWithExample {
+    count: usize,
+    first: String,
+}
+
+impl ProblemCountWithExample {
+    fn count_and_describe_first(&mut self, describe: impl FnOnce() -> String) {
+        if self.count == 0 {
+            self.first = describe();
+        }
+        self.count += 1;
+    }
 }
 
 impl EvaluationProblems {
@@ -231,24 +249,25 @@ impl EvaluationProblems {
     fn problem_sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         // Errors of compilers have several lines.
-        let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-        match self.failed.as_slice() {
-            [] => {}
-            [only] => sentences.push(format!(
+        let first =
+            |tally: &ProblemCountWithExample| tally.first.lines().next().unwrap_or_default().to_owned();
+        match self.failed.count {
+            0 => {}
+            1 => sentences.push(format!(
                 "an expression fails for 1 device, so the rule does not select it ({})",
-                first_line(only)
+                first(&self.failed)
             )),
-            [first, ..] => sentences.push(format!(
-                "an expression fails for {} devices, so the rule does not select them (the first is {})",
-                self.failed.len(),
-                first_line(first)
+            count => sentences.push(format!(
+                "an expression fails for {count} devices, so the rule does not select them (the first is {})",
+                first(&self.failed)
             )),
         }
-        if let Some(first) = self.stuck.first() {
+        if self.stuck.count > 0 {
+            let slices = if self.stuck.count == 1 { "ResourceSlice" } else { "ResourceSlices" };
             sentences.push(format!(
-                "an expression does not compile, so Kubernetes applies no DeviceTaintRule to {} (the first is {})",
-                count_with_noun(self.stuck.len(), "ResourceSlice"),
-                first_line(first)
+                "an expression does not compile, so Kubernetes applies no DeviceTaintRule to {} {slices} (the first is {})",
+                self.stuck.count,
+                first(&self.stuck)
             ));
         }
         sentences

@@ -141,9 +141,13 @@ impl FieldShape {
         }
         match self {
             Str | Number => Ok(()),
-            StrMap => {
-                value.members().try_for_each(|(key, value)| Str.check_shape(&at.key(key.text()), value))
-            }
+            StrMap => value.members().try_for_each(|(key, value)| {
+                if value.kind() == Json::String {
+                    Ok(())
+                } else {
+                    Str.check_shape(&at.key(key.text()), value)
+                }
+            }),
             List(shape) => value
                 .items()
                 .enumerate()
@@ -153,6 +157,7 @@ impl FieldShape {
             Fields(fields) => value.members().try_for_each(|(key, member)| {
                 let key = key.as_key();
                 match fields.iter().find(|(name, _)| key.has_name(*name)) {
+                    Some((_, Str)) if member.kind() == Json::String => Ok(()),
                     Some((name, shape)) => shape.check_shape(&at.field(name.text), member),
                     None => Ok(()),
                 }

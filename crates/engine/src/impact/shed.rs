@@ -1,7 +1,5 @@
 //! Removes the largest objects of a snapshot that takes too much memory.
 
-use std::cmp::Reverse;
-
 use super::cost;
 use super::interner::InternedStr;
 use super::kinds::SnapshotKind;
@@ -48,13 +46,17 @@ impl Snapshot {
         let found = match kind {
             SnapshotKind::Slice => self.slices.get(name).map(|slice| slice.bytes),
             SnapshotKind::Claim => {
-                let entry = self.claims.get(namespace, name);
+                let entry =
+                    self.claims.find(namespace, name).and_then(|slot| self.claims.get_even_if_free(slot));
                 entry.and_then(|entry| entry.record.as_ref()).map(|claim| claim.bytes)
             }
-            SnapshotKind::Pod => self.pods.get(namespace, name).and_then(Option::as_ref).map(|pod| pod.bytes),
+            SnapshotKind::Pod => {
+                let entry = self.pods.find(namespace, name).and_then(|slot| self.pods.get_even_if_free(slot));
+                entry.and_then(Option::as_ref).map(|pod| pod.bytes)
+            }
             SnapshotKind::Rule => self.rules.get(name).map(|rule| cost::rule_bytes(rule)),
             SnapshotKind::Budget => {
-                self.budgets.get(&(namespace.into(), name.into())).map(|budget| budget.bytes)
+                self.budgets.get(namespace).and_then(|budgets| budgets.get(name)).map(|budget| budget.bytes)
             }
             SnapshotKind::Namespace => {
                 self.namespaces.get(name).map(|labels| labels.memory_bytes_without_source())
@@ -81,7 +83,9 @@ impl Snapshot {
         let rank = |kind: SnapshotKind| {
             matches!(kind, SnapshotKind::Slice | SnapshotKind::Rule | SnapshotKind::Class)
         };
-        objects.sort_by_key(|(kind, bytes, _)| (rank(*kind), Reverse(*bytes)));
+        objects.sort_by(|(one_kind, one, _), (other_kind, other, _)| {
+            (rank(*one_kind), other).cmp(&(rank(*other_kind), one))
+        });
         for (kind, bytes, (namespace, name)) in objects {
             if self.bytes <= limit - limit / 16 {
                 break;

@@ -38,6 +38,11 @@ struct SlotEntry<T> {
 }
 
 impl<T: Default> SlotMap<T> {
+    /// Returns one more than the largest slot, free slots included.
+    pub(super) fn slot_count_including_free(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Returns the record in a slot; the default record if the slot is free.
     pub(super) fn get_even_if_free(&self, slot: Slot) -> Option<&T> {
         self.entries.get(slot.index()).map(|entry| &entry.value)
@@ -50,11 +55,6 @@ impl<T: Default> SlotMap<T> {
     /// Returns namespace and name of the record in a slot; `None` if the slot is free.
     pub(super) fn key(&self, slot: Slot) -> Option<(&InternedStr, &InternedStr)> {
         self.entries.get(slot.index())?.key.as_ref().map(|(namespace, name)| (namespace, name))
-    }
-
-    /// Returns the record with that namespace and name; `None` if there is none.
-    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&T> {
-        self.get_even_if_free(self.find(namespace, name)?)
     }
 
     /// Returns the slot of a namespace and name; `None` if there is none.
@@ -120,7 +120,10 @@ mod tests {
         map.remove(first);
         assert_eq!((map.find("a", "x"), map.key(first), map.iter().count()), (None, None, 0));
         let again = map.find_or_insert(&namespace, "y");
-        assert_eq!((again, map.get_even_if_free(again)), (first, Some(&0)));
+        assert_eq!(
+            (again, map.get_even_if_free(again), map.slot_count_including_free()),
+            (first, Some(&0), 1)
+        );
         assert_ne!(map.find_or_insert(&namespace, "z"), again, "a slot is free once");
     }
 }

@@ -45,29 +45,14 @@ impl Pool {
         self.slices.iter().map(|slice| &**slice).filter(|slice| Some(slice.generation) == self.newest)
     }
 
-    /// Returns the number of devices that current slices list.
-    pub(super) fn device_count(&self) -> usize {
-        self.current_slices().map(|slice| slice.devices.len()).sum()
-    }
-
-    /// True if a current slice lists the device.
-    pub(super) fn lists(&self, device: &str) -> bool {
-        self.current_slices().any(|slice| slice.device(device).is_some())
+    fn has_no_slices_or_allocations(&self) -> bool {
+        self.slices.is_empty() && self.allocated.is_empty()
     }
 
     /// Sets the newest generation to that of the slices that are stored now.
     fn update_newest_generation(&mut self) {
         self.newest = self.slices.iter().map(|slice| slice.generation).max();
     }
-}
-
-/// A pool with its slot, its name and its driver.
-#[derive(Clone, Copy)]
-pub(super) struct NamedPool<'s> {
-    pub(super) driver: &'s InternedStr,
-    pub(super) name: &'s InternedStr,
-    pub(super) slot: Slot,
-    pub(super) pool: &'s Pool,
 }
 
 /// A claim and the pods that use it. `record` is `None` if pods name a claim that is not stored yet, or no longer.
@@ -96,8 +81,7 @@ pub struct Snapshot {
     pub(super) claims: SlotMap<ClaimEntry>,
     pub(super) pods: SlotMap<Option<Arc<Pod>>>,
     pub(super) rules: BTreeMap<InternedStr, Arc<Rule>>,
-    /// By namespace and name.
-    pub(super) budgets: BTreeMap<(InternedStr, InternedStr), Arc<Budget>>,
+    pub(super) budgets: BTreeMap<InternedStr, BTreeMap<InternedStr, Arc<Budget>>>,
     pub(super) namespaces: BTreeMap<InternedStr, Arc<Doc<'static>>>,
     /// DeviceClasses, which are stored only together with the attributes of devices.
     pub(super) classes: BTreeMap<InternedStr, Arc<DeviceClass>>,
@@ -185,7 +169,10 @@ impl Snapshot {
                 record.bytes = cost::budget_bytes(&record, self.names.added_bytes - before);
                 self.remove(kind, &namespace, &record.name);
                 self.bytes += record.bytes;
-                self.budgets.insert((namespace, InternedStr::clone(&record.name)), Arc::new(record));
+                self.budgets
+                    .entry(namespace)
+                    .or_default()
+                    .insert(InternedStr::clone(&record.name), Arc::new(record));
             }
             SnapshotKind::Namespace => {
                 shape::check_required_metadata(kind, object)?;
@@ -230,8 +217,12 @@ impl Snapshot {
                 self.bytes -= self.rules.remove(name).map_or(0, |rule| cost::rule_bytes(&rule))
             }
             SnapshotKind::Budget => {
-                let budget = self.budgets.remove(&(namespace.into(), name.into()));
-                self.bytes -= budget.map_or(0, |budget| budget.bytes);
+                if let Some(budgets) = self.budgets.get_mut(namespace) {
+                    self.bytes -= budgets.remove(name).map_or(0, |budget| budget.bytes);
+                    if budgets.is_empty() {
+                        self.budgets.remove(namespace);
+                    }
+                }
             }
             SnapshotKind::Namespace => {
                 self.bytes -=
@@ -243,7 +234,8 @@ impl Snapshot {
 
     /// Returns the number of devices that current slices list.
     pub fn device_count(&self) -> usize {
-        self.pools.iter().map(|(_, _, _, pool)| pool.device_count()).sum()
+        let pools = self.pools.iter().map(|(_, _, _, pool)| pool);
+        pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
     }
 
     /// Returns the labels of a namespace; `None` if no such namespace is stored.
@@ -260,22 +252,12 @@ impl Snapshot {
         self.rules().any(|rule| rule.class_criteria().is_some())
     }
 
-    /// Returns the pools, sorted by driver and name.
-    pub(super) fn named_pools(&self) -> impl Iterator<Item = NamedPool<'_>> {
-        let slots = self
-            .drivers
-            .iter()
-            .flat_map(|(driver, pools)| pools.iter().map(move |(name, slot)| (driver, name, *slot)));
-        slots.filter_map(|(driver, name, slot)| {
-            Some(NamedPool { driver, name, slot, pool: self.pools.get_even_if_free(slot)? })
-        })
+    pub(super) fn slice(&self, name: &str) -> Option<&Slice> {
+        self.slices.get(name).map(|slice| &**slice)
     }
 
-    /// Returns a slice and its pool; `None` if the slice is not stored, or not of its pool's newest generation.
-    pub(super) fn current_slice_and_pool(&self, name: &str) -> Option<(&Slice, &Pool)> {
-        let slice = self.slices.get(name)?;
-        let pool = self.pools.get(&slice.driver, &slice.pool)?;
-        pool.current_slices().any(|current| current.name == slice.name).then_some((&**slice, pool))
+    pub(super) fn pool_named(&self, driver: &str, pool: &str) -> Option<&Pool> {
+        self.pools.get_even_if_free(self.pools.find(driver, pool)?)
     }
 
     /// Returns the claim in a slot, if it is stored.
@@ -289,9 +271,8 @@ impl Snapshot {
 
     /// Returns the PodDisruptionBudgets in a namespace.
     pub(super) fn budgets(&self, namespace: &str) -> impl Iterator<Item = &Budget> {
-        let from = (InternedStr::from(namespace), InternedStr::from(""));
-        let budgets = self.budgets.range(from..).take_while(move |((known, _), _)| **known == *namespace);
-        budgets.map(|(_, budget)| &**budget)
+        let budgets = self.budgets.get(namespace);
+        budgets.into_iter().flat_map(BTreeMap::values).map(|budget| &**budget)
     }
 
     /// Stores a slice, replacing the previous one. `patched` are the taints that ResourceSlicePatches give its devices;
@@ -365,7 +346,7 @@ impl Snapshot {
         let Some(slot) = self.pools.find(driver, name) else { return };
         let Some(pool) = self.pools.get_mut_even_if_free(slot) else { return };
         change(pool);
-        if !pool.slices.is_empty() || !pool.allocated.is_empty() {
+        if !pool.has_no_slices_or_allocations() {
             return;
         }
         self.pools.remove(slot);

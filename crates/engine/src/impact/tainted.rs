@@ -15,7 +15,7 @@ use foldhash::fast::RandomState;
 use super::ProposedChange;
 use super::details::is_blocking_effect;
 use super::record::Rule;
-use super::snapshot::{Pool, Snapshot};
+use super::snapshot::{DriverPoolSlots, Pool, Snapshot};
 use tollgate_api::profile::Profile;
 
 /// Which DeviceTaintRules are counted together: those of a snapshot, with one of them replaced or added.
@@ -58,6 +58,18 @@ struct SelectedDevices<'s> {
     pool_devices: HashMap<&'s str, HashSet<&'s str, RandomState>, RandomState>,
 }
 
+impl<'s> SelectedDevices<'s> {
+    /// Adds the devices that a rule selects.
+    fn add_selection(&mut self, pool: Option<&'s str>, device: Option<&'s str>) {
+        match (pool, device) {
+            (None, None) => self.all = true,
+            (Some(pool), None) => drop(self.pools.insert(pool)),
+            (None, Some(device)) => drop(self.devices.insert(device)),
+            (Some(pool), Some(device)) => drop(self.pool_devices.entry(pool).or_default().insert(device)),
+        }
+    }
+}
+
 impl<'s> RuleTaintedDevicesQuery<'s> {
     /// Collects the devices that the DeviceTaintRules taint with NoSchedule or NoExecute.
     pub fn devices_tainted_by_rules(self) -> RuleTaintedDevices<'s> {
@@ -87,17 +99,17 @@ impl<'s> RuleTaintedDevices<'s> {
     /// Adds the devices of a rule. As in the scheduler, a rule without a selector selects every device.
     fn add_rule(&mut self, rule: &'s Rule) {
         let selector = rule.selector.as_ref();
-        let selected = match selector.and_then(|selector| selector.driver.as_deref()) {
+        let name = |name: fn(&super::record::RuleSelector) -> Option<&std::sync::Arc<str>>| {
+            selector.and_then(name).map(|name| &**name)
+        };
+        let selected = match name(|selector| selector.driver.as_ref()) {
             Some(driver) => self.by_driver.entry(driver).or_default(),
             None => &mut self.everywhere,
         };
-        let pool = selector.and_then(|selector| selector.pool.as_deref());
-        match (pool, selector.and_then(|selector| selector.device.as_deref())) {
-            (None, None) => selected.all = true,
-            (Some(pool), None) => drop(selected.pools.insert(pool)),
-            (None, Some(device)) => drop(selected.devices.insert(device)),
-            (Some(pool), Some(device)) => drop(selected.pool_devices.entry(pool).or_default().insert(device)),
-        }
+        selected.add_selection(
+            name(|selector| selector.pool.as_ref()),
+            name(|selector| selector.device.as_ref()),
+        );
     }
 
     /// True if a rule also selects devices by class or expression, so that the counts are bounds.
@@ -112,7 +124,7 @@ impl<'s> RuleTaintedDevices<'s> {
         let own = self.by_driver.get(driver).unwrap_or(&none);
         let both = [own, &self.everywhere];
         if both.iter().any(|selected| selected.all) {
-            return self.snapshot.published_device_count(driver);
+            return count_published_devices(self.snapshot, pools);
         }
         let pool = |name: &str| pools.get(name).and_then(|slot| self.snapshot.pools.get_even_if_free(*slot));
         if both.iter().all(|selected| selected.devices.is_empty()) {
@@ -136,7 +148,7 @@ impl<'s> RuleTaintedDevices<'s> {
 /// Returns the number of published devices of a pool that are tainted.
 fn count_tainted_in_pool(name: &str, pool: &Pool, selected: [&SelectedDevices<'_>; 2]) -> usize {
     if selected.iter().any(|selected| selected.pools.contains(name)) {
-        return pool.device_count();
+        return pool.current_slices().map(|slice| slice.devices.len()).sum();
     }
     let sets =
         selected.iter().flat_map(|selected| [Some(&selected.devices), selected.pool_devices.get(name)]);
@@ -148,6 +160,12 @@ fn count_tainted_in_pool(name: &str, pool: &Pool, selected: [&SelectedDevices<'_
     devices.filter(|device| sets.iter().any(|set| set.contains(&*device.name))).count()
 }
 
+/// Returns the number of devices that current slices of these pools list.
+fn count_published_devices(snapshot: &Snapshot, pools: &DriverPoolSlots) -> usize {
+    let pools = pools.values().filter_map(|slot| snapshot.pools.get_even_if_free(*slot));
+    pools.flat_map(Pool::current_slices).map(|slice| slice.devices.len()).sum()
+}
+
 impl Snapshot {
     /// Returns the names of the drivers that publish devices or have allocated ones.
     pub fn publishing_or_allocated_driver_names(&self) -> impl Iterator<Item = &str> {
@@ -156,7 +174,6 @@ impl Snapshot {
 
     /// Returns the number of devices that a driver publishes in current slices.
     pub fn published_device_count(&self, driver: &str) -> usize {
-        let pools = self.drivers.get(driver).into_iter().flat_map(|pools| pools.values());
-        pools.filter_map(|slot| self.pools.get_even_if_free(*slot)).map(Pool::device_count).sum()
+        self.drivers.get(driver).map_or(0, |pools| count_published_devices(self, pools))
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::placement::NodeSet;
 use super::record::RuleSelector;
-use super::snapshot::{NamedPool, Pool, Snapshot};
+use super::snapshot::{Pool, Snapshot};
 use super::{partitions, unmatched};
 use tollgate_api::conform::suggest::nearest_if_unambiguous;
 
@@ -155,7 +155,7 @@ fn resolve_names(names: &DeviceNameSelector, snapshot: &Snapshot) -> Result<Reso
 /// Returns every node that a current slice names.
 fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
     let mut nodes = BTreeSet::new();
-    for NamedPool { pool, .. } in snapshot.named_pools() {
+    for (_, _, pool) in named_pools(snapshot) {
         for slice in pool.current_slices() {
             for device in &slice.devices {
                 if let NodeSet::Nodes(names) = slice.placement.nodes_of_device(&device.name) {
@@ -165,6 +165,16 @@ fn node_names(snapshot: &Snapshot) -> BTreeSet<&str> {
         }
     }
     nodes
+}
+
+/// Returns the pools as (driver, pool name, pool).
+fn named_pools(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &Pool)> {
+    snapshot.drivers.iter().flat_map(move |(driver, pools)| {
+        let known = pools
+            .iter()
+            .filter_map(move |(name, slot)| Some((name, snapshot.pools.get_even_if_free(*slot)?)));
+        known.map(move |(name, pool)| (&**driver, &**name, pool))
+    })
 }
 
 /// The devices of a pool that claims hold although no current slice lists them, as while their driver restarts. Only the
@@ -207,7 +217,7 @@ impl<'s> HeldDevices<'s> {
 /// notes about shared devices and devices whose node is not known; an error if there are none.
 fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, String> {
     let mut resolved = ResolvedTarget::default();
-    for NamedPool { driver, name, pool, .. } in snapshot.named_pools() {
+    for (driver, name, pool) in named_pools(snapshot) {
         let (mut own, mut published) = (BTreeSet::<&str>::new(), BTreeSet::<&str>::new());
         let (mut others, mut is_shared, mut is_unknown) = (0, false, false);
         for slice in pool.current_slices() {
@@ -228,7 +238,7 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
         own.extend(held.own);
         others += held.elsewhere;
         // Drivers usually name the pool of a node after it.
-        let is_local = !published.is_empty() || held.is_local_pool || **name == *node;
+        let is_local = !published.is_empty() || held.is_local_pool || name == node;
         let is_whole_pool = others == 0 && is_local;
         if is_whole_pool && published.is_empty() && !own.is_empty() {
             resolved.notes.push(format!(
@@ -237,8 +247,8 @@ fn resolve_node(node: &str, snapshot: &Snapshot) -> Result<ResolvedTarget, Strin
             ));
         }
         let of = |device: Option<&str>| DeviceNameSelector {
-            driver: Some(driver.to_string()),
-            pool: Some(name.to_string()),
+            driver: Some(driver.to_owned()),
+            pool: Some(name.to_owned()),
             device: device.map(ToOwned::to_owned),
         };
         if is_shared || is_unknown {

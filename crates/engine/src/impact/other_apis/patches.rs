@@ -9,16 +9,15 @@
 //! has no classes, a patch with a class is applied to every device that the names in its filter select, and its steps
 //! are marked as conditional. What it overwrites remains possible.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::fmt;
 
-use crate::impact::interner::StringInterner;
-use crate::impact::read::rule_selector;
-use crate::impact::record::{RuleSelector, TaintingPatch};
+use crate::impact::read::cel_expressions;
+use crate::impact::record::{ClassCriteria, TaintingPatch};
 use crate::impact::selection::{CompiledCriteria, DeviceSelectionResult};
 use crate::impact::snapshot::Snapshot;
 use tollgate_api::profile::{Profile, Version};
-use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint};
+use tollgate_api::view::{Device, SlicePatch, SliceSpec, Taint, TaintSelector};
 use tollgate_formats::gotime::{self, Timestamp};
 
 /// The object that contains a taint: the slice or a patch.
@@ -85,7 +84,6 @@ pub struct PatchesByPrecedence<'d>(Vec<CompiledPatch<'d>>);
 struct CompiledPatch<'d> {
     precedence: PatchPrecedence<'d>,
     patch: SlicePatch<'d>,
-    filter: Option<RuleSelector>,
     criteria: Option<CompiledCriteria>,
 }
 
@@ -97,26 +95,17 @@ impl<'d> PatchesByPrecedence<'d> {
         profile: &Profile,
     ) -> PatchesByPrecedence<'d> {
         let layer = |patch: &SlicePatch<'d>| {
-            let filter = patch.spec().devices().filter();
-            let filter = filter.map(|filter| rule_selector(filter, &mut StringInterner::default()));
-            let criteria = filter.as_ref().and_then(RuleSelector::class_criteria);
-            let criteria =
-                criteria.map(|criteria| CompiledCriteria::new(criteria, snapshot, &profile.selectors));
+            let criteria = class_criteria(*patch)
+                .map(|criteria| CompiledCriteria::new(&criteria, snapshot, &profile.selectors));
             let is_conditional = matches!(criteria, Some(CompiledCriteria::Unknown));
             CompiledPatch {
-                precedence: PatchPrecedence {
-                    name: patch.metadata().name(),
-                    priority: patch.spec().devices().priority(),
-                    created: patch.metadata().creation_timestamp(),
-                    is_conditional,
-                },
+                precedence: PatchPrecedence::from_patch(*patch, is_conditional),
                 patch: *patch,
-                filter,
                 criteria,
             }
         };
         let mut layers: Vec<CompiledPatch<'d>> = patches.iter().map(layer).collect();
-        layers.sort_by_key(|layer| layer.precedence.rank());
+        layers.sort_by(|one, other| one.precedence.cmp_precedence(&other.precedence));
         PatchesByPrecedence(layers)
     }
 
@@ -156,11 +145,21 @@ impl<'d> PatchesByPrecedence<'d> {
     }
 }
 
+/// Returns the class and the expressions in the filter of a patch; `None` if it has neither.
+fn class_criteria(patch: SlicePatch<'_>) -> Option<ClassCriteria> {
+    let asks =
+        |filter: &TaintSelector<'_>| filter.device_class_name().is_some() || !filter.selectors().is_empty();
+    let filter = patch.spec().devices().filter().filter(asks)?;
+    let class = filter.device_class_name().map(Into::into);
+    Some(ClassCriteria { class, expressions: cel_expressions(filter.selectors()) })
+}
+
 impl CompiledPatch<'_> {
     /// True if the patch selects the device: by driver, pool and name, and by class and expressions as far as these
     /// are known.
     fn may_select(&self, slice: SliceSpec<'_>, device: Device<'_>, version: Version) -> bool {
-        let Some(filter) = &self.filter else { return true };
+        let Some(filter) = self.patch.spec().devices().filter() else { return true };
+        let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
         let matches = |criteria: &CompiledCriteria| {
             let attributes = device.body(version).device_for_taint_rules(slice.driver());
             matches!(
@@ -168,7 +167,9 @@ impl CompiledPatch<'_> {
                 DeviceSelectionResult::Selected | DeviceSelectionResult::Unknown
             )
         };
-        filter.matches_driver_pool_device(slice.driver(), slice.pool().name(), device.name())
+        fits(filter.driver(), slice.driver())
+            && fits(filter.pool(), slice.pool().name())
+            && fits(filter.device(), device.name())
             && self.criteria.as_ref().is_none_or(matches)
     }
 }
@@ -231,10 +232,26 @@ impl SourcedTaint<'_> {
 }
 
 impl<'d> PatchPrecedence<'d> {
-    /// Returns the sort key of a patch: the greater one is applied later and wins. Where the KEP does not decide, the
-    /// first name in alphabetical order wins, so that the result is deterministic.
-    fn rank(&self) -> (i64, bool, Reverse<Option<Timestamp>>, Reverse<&'d str>) {
-        (self.priority, self.created.is_some(), Reverse(self.created), Reverse(self.name))
+    /// Reads the fields that determine the precedence of a patch.
+    fn from_patch(patch: SlicePatch<'d>, is_conditional: bool) -> PatchPrecedence<'d> {
+        PatchPrecedence {
+            name: patch.metadata().name(),
+            priority: patch.spec().devices().priority(),
+            created: patch.metadata().creation_timestamp(),
+            is_conditional,
+        }
+    }
+
+    /// Compares two patches: the greater one is applied later and wins. Where the KEP does not decide, the first name
+    /// in alphabetical order wins, so that the result is deterministic.
+    fn cmp_precedence(&self, other: &PatchPrecedence<'_>) -> Ordering {
+        let age = match (self.created, other.created) {
+            (Some(one), Some(other)) => other.cmp(&one),
+            (Some(_), None) => Ordering::Greater,
+            (None, Some(_)) => Ordering::Less,
+            (None, None) => Ordering::Equal,
+        };
+        self.priority.cmp(&other.priority).then(age).then_with(|| other.name.cmp(self.name))
     }
 
     /// Returns why this patch wins over the other, in a few words.

@@ -177,35 +177,38 @@ fn tainted_process_group<'d>(
     };
     // What the operator has recorded in the status is decided.
     let [recorded, marked] = [NodeTaintCondition::Detected, NodeTaintCondition::Replacing].map(since);
-    let acted_on = taints.iter().filter_map(|taint| {
-        let option = replacement_option_for_key_or_wildcard(options, taint.key())?;
+    let mut found: Option<TaintedProcessGroup<'d>> = None;
+    for taint in taints.iter() {
+        let Some(option) = replacement_option_for_key_or_wildcard(options, taint.key()) else { continue };
         let detected = taint.time_added().or(recorded).or(marked).unwrap_or(input.now).min(input.now);
-        Some((taint, option, detected, add_seconds(detected, option.1)))
-    });
-    let detected = acted_on.clone().map(|(_, _, detected, _)| detected).min()?;
-    // Never is later than every time.
-    let (taint, option, _, replacing) =
-        acted_on.min_by_key(|(_, _, _, replacing)| (replacing.is_none(), *replacing))?;
-    let replacing = marked.or(replacing);
-    let condition = if replacing.is_some_and(|at| at <= input.now) {
-        NodeTaintCondition::Replacing
-    } else {
-        NodeTaintCondition::Detected
-    };
-    let pod = pod.get("metadata").get("name").str();
-    let (replaced, waits) = (None, false);
-    Some(TaintedProcessGroup {
-        id,
-        pod,
-        node,
-        condition,
-        taint,
-        option,
-        detected,
-        replacing,
-        replaced,
-        waits,
-    })
+        let replacing = add_seconds(detected, option.1);
+        let sooner =
+            |known: &TaintedProcessGroup<'_>| is_later_with_none_as_never(known.replacing, replacing);
+        let since = found.as_ref().map_or(detected, |known| known.detected.min(detected));
+        if found.as_ref().is_none_or(sooner) {
+            found = Some(TaintedProcessGroup {
+                id,
+                pod: pod.get("metadata").get("name").str(),
+                node,
+                condition: NodeTaintCondition::Detected,
+                taint,
+                option,
+                detected,
+                replacing,
+                replaced: None,
+                waits: false,
+            });
+        }
+        if let Some(found) = &mut found {
+            found.detected = since;
+        }
+    }
+    let mut found = found?;
+    found.replacing = marked.or(found.replacing);
+    if found.replacing.is_some_and(|at| at <= input.now) {
+        found.condition = NodeTaintCondition::Replacing;
+    }
+    Some(found)
 }
 
 /// Returns the process groups in the status of the cluster.
@@ -220,6 +223,11 @@ fn add_seconds(time: Timestamp, seconds: i64) -> Option<Timestamp> {
     time.seconds.checked_add(seconds).map(|seconds| Timestamp { seconds, ..time })
 }
 
+/// True if the first time is after the second; `None` is never, and later than every time.
+fn is_later_with_none_as_never(one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
+    other.is_some_and(|other| one.is_none_or(|one| one > other))
+}
+
 /// Sorts the groups by when they are marked and sets when each is replaced, at most as many at a time as the cluster
 /// allows.
 fn schedule_replacements(
@@ -227,7 +235,10 @@ fn schedule_replacements(
     replacements: Replacements<'_>,
     forecast: &mut FoundationDbReplacementForecast<'_>,
 ) {
-    forecast.groups.sort_by_key(|group| (group.replacing.is_none(), group.replacing, group.id));
+    forecast.groups.sort_by(|one, other| {
+        let key = |group: &TaintedProcessGroup<'_>| (group.replacing.is_none(), group.replacing);
+        key(one).cmp(&key(other)).then_with(|| one.id.cmp(other.id))
+    });
     if replacements.enabled() != Some(true) {
         let note = "automatic replacements are off: process groups are marked, but they are replaced only with `enabled: true`";
         return forecast.notes.push(note.to_owned());
