@@ -131,15 +131,15 @@ impl PolicyLoader {
             let error = |fault: &PolicyFault| {
                 let at = object.path_in_document(fault.at.clone());
                 let location = document.locate(lines, &at, fault.on_key);
-                let position = match &fault.in_text {
+                let byte = match &fault.in_text {
                     Some((expression, offset)) => {
-                        expression_position(&file.text, lines, location.bytes, expression, *offset)
+                        expression_offset(&file.text, location.bytes, expression, *offset)
                     }
-                    None => (location.line, location.column),
+                    None => location.bytes.start,
                 };
                 let error =
                     FieldError { field: at.print(PathAudience::User), message: fault.message.clone() };
-                InputError::at_position(&file.name, lines, position, error.to_string())
+                InputError::at(&file.name, lines, byte, error.to_string())
             };
             let mut faults = PolicyFaults::default();
             let kind = match parse_policy_kind(root) {
@@ -283,16 +283,10 @@ fn check_namespace_selector(selector: Value<'_>, at: &Path<'_>, faults: &mut Pol
     }
 }
 
-/// Returns line and column in the file of the byte at `offset` of an expression; `bytes` is where the file has the
+/// Returns the offset in the file of the byte at `offset` of an expression; `bytes` is where the file has the
 /// expression. The file may wrap and indent it, so only visible characters are compared. If they differ, because some
 /// are escaped, returns the start of the expression.
-fn expression_position(
-    text: &str,
-    lines: &LineIndex<'_>,
-    bytes: std::ops::Range<usize>,
-    expression: &str,
-    offset: usize,
-) -> (usize, usize) {
+fn expression_offset(text: &str, bytes: std::ops::Range<usize>, expression: &str, offset: usize) -> usize {
     let written = text.get(bytes.clone()).unwrap_or_default();
     let header = match written.chars().next() {
         Some('|' | '>') => written.find('\n').unwrap_or_default(),
@@ -310,7 +304,7 @@ fn expression_position(
         Some((at, _)) => header + at,
         None => header + shown.last().map_or(0, |(at, letter)| at + letter.len_utf8()),
     };
-    lines.line_and_column(bytes.start + at)
+    bytes.start + at
 }
 
 /// Reads the JSON Schemas of the policies in a file: from the policy itself, or from a file that it names.

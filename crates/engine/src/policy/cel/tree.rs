@@ -334,7 +334,10 @@ impl Sizer for SharedList<'_> {
 
 impl Zeroer for SharedList<'_> {
     fn is_zero_value(&self) -> bool {
-        *self.size().inner() == 0
+        match self {
+            SharedList::Json { list, .. } => list.is_empty(),
+            SharedList::ExpressionResult(made) => made.container.is_zero_value(),
+        }
     }
 }
 
@@ -419,7 +422,10 @@ impl Sizer for SharedMap<'_> {
 
 impl Zeroer for SharedMap<'_> {
     fn is_zero_value(&self) -> bool {
-        *self.size().inner() == 0
+        match self {
+            SharedMap::Json { object, .. } => object.is_empty(),
+            SharedMap::ExpressionResult(made) => made.container.is_zero_value(),
+        }
     }
 }
 

@@ -12,7 +12,6 @@ use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object, cmp}
 use super::budget::EvaluationMeter;
 use super::shortened_name;
 use tollgate_document::doc::{Items, Members, Value, ValueKind};
-use tollgate_formats::gofmt;
 
 /// The document tape as a representation of the `jsonschema` crate.
 #[derive(Debug)]
@@ -290,26 +289,46 @@ fn canonical_json(value: Value<'_>) -> String {
     if !has_odd_number {
         return value.to_json();
     }
+    let mut out = String::new();
+    write_canonical(value, &mut out);
+    out
+}
+
+fn write_canonical(value: Value<'_>, out: &mut String) {
     match value.kind() {
         ValueKind::Number => {
             let number = NumberLiteral(value.text()).parse_or_zero();
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30);
             match whole {
                 #[expect(clippy::cast_possible_truncation, reason = "whole and small")]
-                Some(float) if number.is_f64() => (float as i128).to_string(),
-                _ => number.to_string(),
+                Some(float) if number.is_f64() => out.push_str(&(float as i128).to_string()),
+                _ => out.push_str(&number.to_string()),
             }
         }
         ValueKind::Array => {
-            format!("[{}]", value.items().map(canonical_json).collect::<Vec<_>>().join(","))
+            out.push('[');
+            for (index, item) in value.items().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_canonical(item, out);
+            }
+            out.push(']');
         }
-        _ => {
-            let mut members: Vec<_> = value.members().collect();
-            members.sort_by_key(|(key, _)| key.text());
-            let members = members.into_iter().map(|(key, member)| {
-                format!("{}:{}", gofmt::json_string(key.text()), canonical_json(member))
-            });
-            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        ValueKind::Object => {
+            let mut members: Vec<_> = value.members().map(|(key, member)| (key.text(), member)).collect();
+            members.sort_by_key(|(key, _)| *key);
+            out.push('{');
+            for (index, (key, member)) in members.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                tollgate_formats::gofmt::push_json_string(out, key);
+                out.push(':');
+                write_canonical(member, out);
+            }
+            out.push('}');
         }
+        _ => out.push_str(&value.to_json()),
     }
 }
