@@ -161,8 +161,7 @@ impl Engine {
         self.with_cluster(ClusterSource::from_snapshot(snapshot))
     }
 
-    /// Sets the ResourceClasses that exist, so that claims that name another are reported; `None` if they are not
-    /// known.
+    /// Sets the ResourceClasses that exist, so that claims that name another are reported; `None` if unknown.
     #[must_use]
     pub fn with_classes(self, classes: Option<Arc<ResourceClasses>>) -> Engine {
         Engine { classes, ..self }

@@ -182,6 +182,8 @@ fn items_are_compared_by_value() {
         ("[1,2],[2.0,1]", true),
         (r#"{"a":1},{"b":1.0}"#, true),
         (r#"1,"1",true,[1],{"1":1}"#, true),
+        // A number with an exponent beside one without, in items with a fraction elsewhere.
+        (r#"{"n":123456789012345678901234,"y":0.5},{"n":1.23456789012345678901234e23,"y":0.5}"#, false),
     ] {
         let found = faults(r#"{"uniqueItems":true}"#, &format!("[{items}]")).unwrap();
         assert_eq!(found.is_empty(), is_unique, "{items}: {found:?}");
